@@ -1,0 +1,35 @@
+"""Spiking vision transformers. Public names load on first use, so `import spikformer` is instant."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spikformer.config import ModelConfig
+    from spikformer.models import Spikformer, create_model, from_official, load, save
+    from spikformer.presets import list_models
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ModelConfig": "spikformer.config",
+    "list_models": "spikformer.presets",
+    "Spikformer": "spikformer.models",
+    "create_model": "spikformer.models",
+    "from_official": "spikformer.models",
+    "load": "spikformer.models",
+    "save": "spikformer.models",
+}
+
+__all__ = ["ModelConfig", "Spikformer", "create_model", "from_official", "list_models", "load", "save"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spikformer' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,53 @@
+"""Small networks and inputs with life in them, for checks and tests: a silent network proves nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spikformer.config import ModelConfig
+from spikformer.models import Spikformer
+from spikformer.presets import get_preset
+
+
+def shrunk(name: str, **overrides: Any) -> ModelConfig:
+    """A preset's config with untouched mathematics and small sizes: an image of 3×4 patches, few features."""
+    config = get_preset(name).config
+    return config.override(
+        image_size=(3 * config.patch_size, 4 * config.patch_size),
+        embed_dim=8 * config.num_heads if config.num_heads > 8 else 64,
+        depth=min(config.depth, 2),
+        time_steps=min(config.time_steps, 4),
+    ).override(**overrides)
+
+
+def specimen(config: ModelConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> Spikformer:
+    """A fresh network in eval mode whose norms have seen one batch and lean to firing, so that every layer does."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Spikformer(config).to(dtype)
+        norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
+        for norm in norms:
+            norm.momentum = 1.0
+            nn.init.uniform_(norm.bias, 0.5, 1.0)
+    with torch.no_grad():
+        model.train()(frames_for(config, batch_size=8, dtype=dtype, seed=seed + 1))
+    for norm in norms:
+        norm.momentum = 0.1
+    return model.eval()
+
+
+def frames_for(config: ModelConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    """Still images [B, C, H, W], or counts of events [T, B, 2, H, W] for a two-channel model."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (batch_size, config.in_channels, *(config.image_size or (4 * config.patch_size,) * 2))
+    if config.in_channels == 2:
+        return torch.poisson(torch.full((config.time_steps, *shape), 0.5, dtype=dtype), generator)
+    return torch.randn(shape, generator=generator, dtype=dtype)
+
+
+def random_spikes(shape: tuple[int, ...], density: float, seed: int) -> Tensor:
+    """Random spikes in float32."""
+    return (torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < density).float()

@@ -1,0 +1,225 @@
+"""What this package promises of its network, as checks that anybody can run: `spikformer verify`.
+
+Each check is a function of the thing it checks, so a broken thing can be handed to it to see it fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from spikformer.analysis.golden import FOLDER, VARIANTS, Golden, load_golden
+from spikformer.analysis.recorder import spike_counts
+from spikformer.analysis.specimens import frames_for, random_spikes, shrunk, specimen
+from spikformer.config import ModelConfig
+from spikformer.layers.mixing import key_value_first, query_key_first
+from spikformer.models import Spikformer
+from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, if_step, lif_step
+from spikformer.presets import get_preset, list_models
+
+LOGITS_TOLERANCE = 1e-9
+GRADIENT_TOLERANCE = 1e-8
+PARAMETER_TOLERANCE_MILLIONS = 0.01
+FAMILIES = (
+    "spikformer_4_384_cifar10",
+    "spikformer_8_512_imagenet",
+    "spikformer_2_256_cifar10dvs",
+    "spikformer_2_256_dvs128",
+    "transformer_4_384_cifar10",
+    "spikformer_tiny_digits",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the table: what is claimed, of what, what was seen, and whether it holds."""
+
+    claim: str
+    subject: str
+    seen: str
+    holds: bool
+
+
+def checks(golden_folder: Path = FOLDER) -> Iterator[Callable[[], list[Check]]]:
+    """Every check, not yet run, so that a caller can show progress."""
+    for variant in VARIANTS:
+        yield partial(_golden_parity, variant, golden_folder)
+    for name in list_models():
+        preset = get_preset(name)
+        if preset.paper and preset.paper.parameters_millions:
+            yield partial(parameter_count, name, preset.config, preset.paper.parameters_millions)
+    for name in FAMILIES:
+        yield partial(_on_specimen, batch_invariance, name)
+        yield partial(_on_specimen, streaming, name)
+    yield partial(product_order, query_key_first, key_value_first)
+    for neuron in (LIF(), LIF(v_reset=-0.25), IF(), IF(v_reset=0.125), PLIF(tau=3.0), LIF(tau=1.5, surrogate="arctan")):
+        yield partial(neuron_gradients, neuron)
+
+
+def _golden_parity(variant: str, folder: Path) -> list[Check]:
+    return parity(load_golden(variant, folder))
+
+
+def _on_specimen(check: Callable[[str, Spikformer], list[Check]], name: str) -> list[Check]:
+    return check(name, specimen(shrunk(name)))
+
+
+def parity(golden: Golden) -> list[Check]:
+    """The authors' network and ours, on the same weights and input."""
+    subject = golden.variant
+    model = golden.model()
+    counts = spike_counts(model, golden.input)
+    with torch.no_grad():
+        logits_error = _distance(model(golden.input), golden.eval_logits)
+    differing = sum(counts.get(name) != count for name, count in golden.spike_counts.items())
+
+    model.train()
+    logits = model(golden.input)
+    loss = F.cross_entropy(logits, golden.target)
+    loss.backward()
+    loss_error = max(_distance(loss, golden.train_loss), _distance(logits, golden.train_logits))
+    gradient_error = _gradient_distance(model, golden.gradients)
+    return [
+        Check(
+            "Logits equal those of the authors' code, in float64",
+            subject,
+            f"within {logits_error:.0e}",
+            logits_error <= LOGITS_TOLERANCE,
+        ),
+        Check(
+            "Spike counts equal those of the authors' code, layer by layer",
+            subject,
+            f"{differing} of {len(golden.spike_counts)} layers differ, {sum(n for n, _ in counts.values()):,} spikes",
+            differing == 0 and len(counts) == len(golden.spike_counts),
+        ),
+        Check(
+            "Training loss and every gradient equal those of the authors' code",
+            subject,
+            f"within {max(loss_error, gradient_error):.0e} over {len(golden.gradients)} tensors",
+            max(loss_error, gradient_error) <= GRADIENT_TOLERANCE,
+        ),
+    ]
+
+
+def _gradient_distance(model: Spikformer, expected: dict[str, Tensor]) -> float:
+    ours = {name: x.grad.flatten() for name, x in model.named_parameters() if x.grad is not None}
+    if ours.keys() != expected.keys():
+        return float("inf")
+    return max(_distance(gradient, expected[name].flatten()) for name, gradient in ours.items())
+
+
+def parameter_count(name: str, config: ModelConfig, paper_millions: float) -> list[Check]:
+    """Parameters against the paper's table, which for events counts weights that its code never uses."""
+    with torch.device("meta"):
+        model = Spikformer(config)
+    live = sum(parameter.numel() for parameter in model.parameters())
+    never_used = 0
+    if config.in_channels == 2:  # two layer norms a block, one at the end, and a position embedding
+        never_used = (4 * config.depth + 2 + (config.num_tokens or 0)) * config.embed_dim
+    millions = (live + never_used) / 1e6
+    extra = f" + {never_used:,} never used" if never_used else ""
+    holds = abs(millions - paper_millions) <= PARAMETER_TOLERANCE_MILLIONS
+    return [Check("Parameters as in the paper", name, f"{live:,}{extra}, paper {paper_millions} M", holds)]
+
+
+def batch_invariance(name: str, model: Spikformer) -> list[Check]:
+    """A sample's logits alone, among others, in another order and with other neighbours, to the last bit."""
+    x = frames_for(model.config, batch_size=5)
+    batch = x.ndim - 4
+    with torch.no_grad():
+        together = model(x)
+        alone = torch.cat([model(sample) for sample in x.split(1, dim=batch)])
+        reversed_order = model(x.flip(batch)).flip(0)
+        neighbours = x.roll(1, dims=batch) * 3
+        neighbours.select(batch, 2).copy_(x.select(batch, 2))
+        among_others = model(neighbours)[2:3]
+    error = max(_distance(together, alone), _distance(together, reversed_order), _distance(together[2:3], among_others))
+    alive = bool((together[0] != together[1]).any())
+    return [
+        Check(
+            "A sample's logits do not depend on its batch (families made small, float64)",
+            name,
+            _bits(error),
+            error == 0 and alive,
+        )
+    ]
+
+
+def streaming(name: str, model: Spikformer) -> list[Check]:
+    """Step by step with explicit state, against all steps at once, to the last bit."""
+    x = frames_for(model.config, batch_size=3)
+    frames = x if x.ndim == 5 else x.expand(model.config.time_steps, *x.shape)
+    with torch.no_grad():
+        at_once = model.forward_steps(x)
+        state = model.initial_state(batch_size=3)
+        stepwise = []
+        for frame in frames:
+            logits, state = model.step(frame, state)
+            stepwise.append(logits)
+        error = max(_distance(at_once, torch.stack(stepwise)), _distance(at_once.mean(0), model(x)))
+    return [
+        Check("Streaming equals the multi-step pass (families made small, float64)", name, _bits(error), error == 0)
+    ]
+
+
+def product_order(
+    first: Callable[[Tensor, Tensor, Tensor], Tensor], second: Callable[[Tensor, Tensor, Tensor], Tensor]
+) -> list[Check]:
+    """(Q Kᵀ) V against Q (Kᵀ V) on spikes, in float32, at ImageNet's and CIFAR's sizes."""
+    error = 0.0
+    for tokens, features in ((196, 64), (64, 32), (16, 64)):
+        for density in (0.05, 0.3, 1.0):
+            q, k, v = (random_spikes((4, 2, 2, tokens, features), density, seed) for seed in range(3))
+            error = max(error, _distance(first(q, k, v), second(q, k, v)))
+    return [Check("(Q Kᵀ) V equals Q (Kᵀ V), in float32", "random spikes", _bits(error), error == 0)]
+
+
+def neuron_gradients(neuron: SpikingNeuron) -> list[Check]:
+    """The backward pass by hand against autograd through the step function, in float64."""
+    generator = torch.Generator().manual_seed(0)
+    current = torch.randn((6, 50), generator=generator, dtype=torch.float64) + 0.5
+    start = torch.randn(50, generator=generator, dtype=torch.float64) / 4
+    weights = torch.randn((7, 50), generator=generator, dtype=torch.float64)
+
+    def gradients(run: Callable[[SpikingNeuron, Tensor, Tensor], tuple[Tensor, Tensor]]) -> list[Tensor]:
+        subject = deepcopy(neuron).double()
+        inputs = [current.clone().requires_grad_(), start.clone().requires_grad_()]
+        spikes, voltage = run(subject, *inputs)
+        loss = (spikes * weights[:-1]).sum() + (voltage * weights[-1]).sum()
+        return [spikes.detach(), *torch.autograd.grad(loss, [*inputs, *subject.parameters()])]
+
+    by_hand, by_autograd = gradients(lambda n, x, v: n(x, v)), gradients(run_by_steps)
+    error = max(_distance(a, b) for a, b in zip(by_hand, by_autograd, strict=True))
+    subject = f"{type(neuron).__name__}({neuron.extra_repr()})"
+    return [Check("Neurons' gradients by hand equal autograd's", subject, f"within {error:.0e}", error <= 1e-12)]
+
+
+def run_by_steps(neuron: SpikingNeuron, current: Tensor, voltage: Tensor) -> tuple[Tensor, Tensor]:
+    """A neuron over all steps by its pure step function, for autograd to differentiate."""
+    d = neuron.dynamics
+    step = partial(lif_step, tau=1 / neuron.gain()) if d.leaky else if_step
+    spikes = []
+    for x in current:
+        fired, voltage = step(
+            x, voltage, v_threshold=d.v_threshold, v_reset=d.v_reset, surrogate=d.surrogate, alpha=d.alpha
+        )
+        spikes.append(fired)
+    return torch.stack(spikes), voltage
+
+
+def _distance(a: Tensor, b: Tensor) -> float:
+    """Largest difference; infinite where shapes differ or a value is not finite, so that nothing passes by accident."""
+    if a.shape != b.shape or not bool(torch.isfinite(a).all() and torch.isfinite(b).all()):
+        return float("inf")
+    return float((a - b).detach().abs().max())
+
+
+def _bits(error: float) -> str:
+    return "to the last bit" if error == 0 else f"differs by {error:.0e}"

@@ -1,0 +1,73 @@
+"""The `spikformer` command: one file a verb, each loaded only when it is called.
+
+Exit codes: 0 done, 1 failed, 2 wrong use. A user's mistake is answered by one sentence, never by a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+VERBS = {
+    "models": "List every published model, with its size and the paper's figures",
+    "train": "Train on embedded digits",
+    "evaluate": "Measure the accuracy of saved weights on embedded digits",
+    "import": "Convert weights of the authors' code",
+    "verify": "Check this installation against the paper and the authors' code",
+}
+
+_MODULES = {"import": "import_official"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one verb; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        from spikformer import __version__
+
+        print(f"spikformer {__version__}")
+        return 0
+    verb, *rest = arguments
+    if verb not in VERBS:
+        print(f"spikformer: there is no verb {verb!r}; choose from {', '.join(VERBS)}.", file=sys.stderr)
+        return 2
+    return _run(verb, rest)
+
+
+def _run(verb: str, arguments: list[str]) -> int:
+    import tyro
+
+    module = import_module(f"spikformer.cli.{_MODULES.get(verb, verb)}")
+    try:
+        options = tyro.cli(
+            module.Options, prog=f"spikformer {verb}", description=module.__doc__, args=arguments, use_underscores=False
+        )
+        return module.run(options)
+    except SystemExit as stop:  # tyro has shown its help, or what was wrong
+        return stop.code if isinstance(stop.code, int) else 1
+    except KeyboardInterrupt:
+        print("spikformer: interrupted.", file=sys.stderr)
+        return 130
+    except (ValueError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        print(f"spikformer {verb}: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"spikformer {verb}: {error}", file=sys.stderr)
+        return 1
+
+
+def _help() -> str:
+    width = max(len(verb) for verb in VERBS)
+    lines = [
+        "Spiking vision transformers, faithful to the paper.",
+        "",
+        "usage: spikformer VERB [options]",
+        "",
+        *(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items()),
+        "",
+        "spikformer VERB --help explains a verb, with an example. Most verbs take --json.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""Convert weights of the authors' code (CIFAR, ImageNet or DVS) into ours. Nothing in a checkpoint is executed.
+
+Example: spikformer import model_best.pth.tar --num-heads 12 --output spikformer_4_384.safetensors
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Options:
+    source: Annotated[Path, tyro.conf.Positional]
+    """A .pth, .pth.tar or .safetensors file."""
+    num_heads: int
+    """Heads of the attention, which no weight tells: 12 for CIFAR, 8 for ImageNet (12 at width 768), 16 for DVS."""
+    output: Path | None = None
+    """Where to write; by default beside the source, ending in .spikformer.safetensors."""
+    time_steps: int | None = None
+    """T; by default the checkpoint's own, or 4 for images and 16 for events."""
+    image_size: int | None = None
+    """Height and width; by default the checkpoint's own, or open."""
+    json: bool = False
+    """Print JSON instead of sentences."""
+
+
+def run(options: Options) -> int:
+    from spikformer.models import from_official, load, save
+
+    stem = options.source.name.removesuffix(".tar").removesuffix(".pth").removesuffix(".safetensors")
+    output = options.output or options.source.with_name(f"{stem}.spikformer.safetensors")
+    model = from_official(
+        options.source, num_heads=options.num_heads, time_steps=options.time_steps, image_size=options.image_size
+    )
+    save(model, output)
+    parameters = sum(parameter.numel() for parameter in load(output).parameters())
+    if options.json:
+        print(json.dumps({"output": str(output), "parameters": parameters, "config": model.config.to_dict()}))
+        return 0
+    config = model.config
+    console = Console()
+    console.print(
+        f"Spikformer-{config.depth}-{config.embed_dim}: {parameters:,} parameters, {config.num_heads} heads, "
+        f"T = {config.time_steps}, {config.num_classes} classes.",
+        highlight=False,
+    )
+    console.print(f"Wrote {output}", highlight=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,60 @@
+"""Check this installation, offline: the same numbers as the authors' code, the paper's sizes, and our own promises.
+
+Example: spikformer verify
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from spikformer.analysis.verification import Check
+
+
+@dataclass(frozen=True)
+class Options:
+    golden: Path | None = None
+    """Folder of golden files to compare with, instead of the ones in the package."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+
+def run(options: Options) -> int:
+    from spikformer.analysis.golden import FOLDER
+    from spikformer.analysis.verification import checks
+
+    logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are no news here
+    started = time.perf_counter()
+    pending = list(checks(options.golden or FOLDER))
+    progress = track(pending, "Checking", console=Console(stderr=True), transient=True, disable=options.json)
+    results = [result for check in progress for result in check()]
+    seconds = time.perf_counter() - started
+    failed = sum(not result.holds for result in results)
+    if options.json:
+        print(json.dumps({"checks": [asdict(result) for result in results], "failed": failed, "seconds": seconds}))
+        return int(failed > 0)
+    _print_report(results)
+    verdict = f"[bold red]{failed} of {len(results)} checks fail[/]" if failed else f"All {len(results)} checks hold"
+    Console().print(f"\n{verdict}, in {seconds:.1f} s.", highlight=False)
+    return int(failed > 0)
+
+
+def _print_report(results: list[Check]) -> None:
+    """Checks under the claim they belong to, one line each."""
+    console = Console(highlight=False)
+    for claim in dict.fromkeys(result.claim for result in results):
+        console.print(f"\n[bold]{claim}[/]")
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for result in results:
+            if result.claim == claim:
+                table.add_row("  holds" if result.holds else "  [bold red]FAILS[/]", result.subject, result.seen)
+        console.print(table)

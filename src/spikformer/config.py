@@ -1,0 +1,206 @@
+"""ModelConfig: everything that decides a network's shape and mathematics, validated when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
+from math import isfinite, prod
+from typing import Any, get_args
+
+from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One Spikformer. The defaults are Spikformer-4-384 on CIFAR-10; `presets` holds every published model.
+
+    Symbols of the paper: T `time_steps`, D `embed_dim`, L `depth`, h `num_heads`, s `attention_scale`,
+    τ `tau`, V_th `v_threshold`, V_reset `v_reset`, α `surrogate_alpha`.
+    """
+
+    image_size: tuple[int, int] | None = (32, 32)
+    """Height and width; an int means both; None admits any size that the pooling divides."""
+    in_channels: int = 3
+    num_classes: int = 10
+    time_steps: int = 4
+    """Times a still image is shown. Event frames bring their own number of steps."""
+
+    embed_dim: int = 384
+    depth: int = 4
+    num_heads: int = 12
+    mlp_ratio: float = 4.0
+    pool_stages: tuple[bool, ...] = (False, False, True, True)
+    """One entry per block of the patch splitting: whether it ends in a pool that halves height and width."""
+
+    attention: Attention = "ssa"
+    attention_scale: float = 0.125
+    """s in Q Kᵀ V · s. The softmax variants scale by 1/√d instead, and `none` has nothing to scale."""
+    learnable_scale: bool = False
+    qk_pool: int = 1
+    """Kernel of a max-pool along the tokens of Q and K; 1 is none."""
+    qkv_bias: bool = True
+
+    neuron: Neuron = "lif"
+    """`relu` and `gelu` make the conventional (ANN) twin."""
+    tau: float = 2.0
+    """Membrane time constant of `lif`, its initial value for `plif`."""
+    v_threshold: float = 1.0
+    attention_v_threshold: float = 0.5
+    """Threshold of the one neuron that reads Q Kᵀ V · s."""
+    v_reset: float = 0.0
+    surrogate: Surrogate = "sigmoid"
+    surrogate_alpha: float = 4.0
+
+    linear_init: LinearInit = "trunc_normal"
+    """How Q, K, V, projection and MLP start; the head is always truncated normal (σ = 0.02) with zero bias."""
+
+    def __post_init__(self) -> None:
+        self._normalise()
+        self._check_numbers()
+        self._check_choices()
+        self._check_shapes()
+        self._check_effects()
+
+    # What follows from the fields.
+
+    @property
+    def patch_size(self) -> int:
+        return 2 ** sum(self.pool_stages)
+
+    @property
+    def stage_channels(self) -> tuple[int, ...]:
+        """Width of each patch-splitting block: … D/4, D/2, D."""
+        last = len(self.pool_stages) - 1
+        return tuple(self.embed_dim // 2 ** (last - stage) for stage in range(last + 1))
+
+    @property
+    def head_dim(self) -> int:
+        return self.embed_dim // self.num_heads
+
+    @property
+    def mlp_dim(self) -> int:
+        return round(self.embed_dim * self.mlp_ratio)
+
+    @property
+    def num_tokens(self) -> int | None:
+        return None if self.image_size is None else prod(side // self.patch_size for side in self.image_size)
+
+    # To and from plain data, for files and overrides.
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
+        check_field_names(values)
+        return cls(**values)
+
+    def override(self, **values: Any) -> ModelConfig:
+        """A copy with some fields changed; an unknown name is refused with the nearest known one."""
+        check_field_names(values)
+        return replace(self, **values)
+
+    # Validation: each sentence says what was expected, what was given and what to do.
+
+    def _normalise(self) -> None:
+        size: Any = self.image_size  # an int is welcome, too
+        if isinstance(size, int) and not isinstance(size, bool):
+            size = (size, size)
+        if size is not None:
+            if not isinstance(size, list | tuple) or len(size) != 2:
+                raise ValueError(f"image_size must be an int, (height, width) or None, got {size!r}.")
+            object.__setattr__(self, "image_size", tuple(size))
+        if not isinstance(self.pool_stages, list | tuple) or not self.pool_stages:
+            raise ValueError(
+                f"pool_stages must list one true or false per patch-splitting block, got {self.pool_stages!r}; "
+                "CIFAR uses (False, False, True, True)."
+            )
+        object.__setattr__(self, "pool_stages", tuple(self.pool_stages))
+
+    def _check_numbers(self) -> None:
+        counts = ("in_channels", "num_classes", "time_steps", "embed_dim", "depth", "num_heads", "qk_pool")
+        for name in counts:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        for side in self.image_size or ():
+            if not isinstance(side, int) or isinstance(side, bool) or side < 1:
+                raise ValueError(f"image_size must hold whole numbers of at least 1, got {self.image_size!r}.")
+        reals = ("mlp_ratio", "attention_scale", "tau", "v_threshold", "attention_v_threshold", "v_reset")
+        for name in (*reals, "surrogate_alpha"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+                raise ValueError(f"{name} must be a finite number, got {value!r}.")
+        for name in ("mlp_ratio", "attention_scale", "surrogate_alpha"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}.")
+        if self.tau < 1 or (self.neuron == "plif" and self.tau == 1):
+            bound = "above 1 for plif" if self.neuron == "plif" else "at least 1"
+            raise ValueError(f"tau must be {bound}, got {self.tau!r}: a smaller one would overshoot its input.")
+        for name in ("v_threshold", "attention_v_threshold"):
+            if getattr(self, name) <= self.v_reset:
+                raise ValueError(
+                    f"{name} must be above v_reset ({self.v_reset!r}), got {getattr(self, name)!r}: "
+                    "a neuron at rest would fire for ever."
+                )
+
+    def _check_choices(self) -> None:
+        choices = {"attention": Attention, "neuron": Neuron, "surrogate": Surrogate, "linear_init": LinearInit}
+        for name, kind in choices.items():
+            value = getattr(self, name)
+            if value not in get_args(kind):
+                raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}.")
+        flags = {"learnable_scale": self.learnable_scale, "qkv_bias": self.qkv_bias}
+        flags |= {f"pool_stages[{index}]": flag for index, flag in enumerate(self.pool_stages)}
+        for name, flag in flags.items():
+            if not isinstance(flag, bool):
+                raise ValueError(f"{name} must be True or False, got {flag!r}.")
+
+    def _check_shapes(self) -> None:
+        halvings = 2 ** (len(self.pool_stages) - 1)
+        if self.embed_dim % halvings:
+            raise ValueError(
+                f"embed_dim must be divisible by {halvings}, because {len(self.pool_stages)} patch-splitting blocks "
+                f"halve it {len(self.pool_stages) - 1} times, got {self.embed_dim}."
+            )
+        if self.embed_dim % self.num_heads:
+            divisors = [heads for heads in range(1, self.embed_dim + 1) if self.embed_dim % heads == 0]
+            nearest = min(divisors, key=lambda heads: abs(heads - self.num_heads))
+            raise ValueError(
+                f"embed_dim ({self.embed_dim}) must be divisible by num_heads, got {self.num_heads}; "
+                f"the nearest that fits is {nearest}."
+            )
+        if abs(self.embed_dim * self.mlp_ratio - self.mlp_dim) > 1e-6 or self.mlp_dim < 1:
+            raise ValueError(
+                f"embed_dim × mlp_ratio must be a whole number of units, got {self.embed_dim} × {self.mlp_ratio}."
+            )
+        if self.image_size is not None:
+            check_divisible(self.image_size, self.patch_size)
+        if self.qk_pool % 2 == 0:
+            raise ValueError(f"qk_pool must be odd, so that the number of tokens stays, got {self.qk_pool}.")
+
+    def _check_effects(self) -> None:
+        if self.learnable_scale and self.attention in ("softmax", "softmax_float_value", "none"):
+            raise ValueError(f"learnable_scale has no effect with attention={self.attention!r}; leave it False.")
+        if self.qk_pool > 1 and self.attention == "none":
+            raise ValueError("qk_pool has no effect with attention='none', which has no Q and K; leave it 1.")
+
+
+def check_divisible(image_size: tuple[int, int], patch_size: int) -> None:
+    if any(side % patch_size for side in image_size):
+        height, width = image_size
+        nearest = "×".join(str(max(1, round(side / patch_size)) * patch_size) for side in image_size)
+        raise ValueError(
+            f"Image height and width must be divisible by the patch size {patch_size}, got {height}×{width}; "
+            f"the nearest size that fits is {nearest}."
+        )
+
+
+def check_field_names(values: Mapping[str, Any]) -> None:
+    known = [field.name for field in fields(ModelConfig)]
+    for name in values:
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known fields are {', '.join(known)}."
+            raise ValueError(f"ModelConfig has no field {name!r}; {hint}")

@@ -1,0 +1,65 @@
+"""All time steps of a neuron at once, with a backward pass by hand.
+
+Autograd through `steps` keeps about six tensors per step. Here one is kept, the membrane H: spikes, resets and
+surrogate all follow from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spikformer.neurons.backend import kernels_for
+from spikformer.neurons.reference import Dynamics
+
+
+class _MultiStep(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, current: Tensor, initial: Tensor | None, gain: float | Tensor, dynamics: Dynamics
+    ) -> tuple[Tensor, Tensor]:
+        spikes, voltage, membrane = kernels_for(current).forward(current, initial, gain, dynamics, keep_membrane=True)
+        learnt_gain = gain if isinstance(gain, Tensor) else None
+        ctx.save_for_backward(membrane, initial, learnt_gain)
+        ctx.fixed_gain, ctx.dynamics = None if isinstance(gain, Tensor) else gain, dynamics
+        ctx.set_materialize_grads(False)
+        return spikes, voltage
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        grad_spikes, grad_voltage = grads
+        membrane, initial, learnt_gain = ctx.saved_tensors
+        gain = ctx.fixed_gain if learnt_gain is None else learnt_gain
+        if grad_spikes is None:
+            grad_spikes = torch.zeros_like(membrane)
+        grad_current, grad_initial, grad_gain = kernels_for(membrane).backward(
+            grad_spikes, grad_voltage, membrane, initial, gain, ctx.dynamics
+        )
+        return (
+            grad_current,
+            None if initial is None else grad_initial,
+            None if learnt_gain is None else grad_gain,
+            None,
+        )
+
+
+def multistep(
+    current: Tensor, initial: Tensor | None, gain: float | Tensor, dynamics: Dynamics
+) -> tuple[Tensor, Tensor]:
+    """Currents [T, …] to spikes [T, …] and the last voltage […].
+
+    Under mixed precision the membrane stays in float32: a half-precision current is widened here, and its spikes,
+    exact in any format, come back as narrow as it was.
+    """
+    narrow = current.dtype
+    if narrow in (torch.float16, torch.bfloat16):
+        current = current.float()
+    tensors = [x for x in (current, initial, gain) if isinstance(x, Tensor)]
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        spikes, voltage = _MultiStep.apply(current, initial, gain, dynamics)
+    else:
+        spikes, voltage, _ = kernels_for(current).forward(current, initial, gain, dynamics, keep_membrane=False)
+    return spikes.to(narrow), voltage

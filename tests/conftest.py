@@ -1,0 +1,16 @@
+"""Shared by all tests: one thread for networks this small, and a fresh seed for each, so that order is nothing."""
+
+import os
+
+# Some virtual machines advertise AMX and fault on its first instruction; bfloat16 takes AVX-512 instead.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)

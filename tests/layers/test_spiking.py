@@ -1,0 +1,46 @@
+"""The conv-norm-spike unit: a still image is computed once and leaves the same traces as T copies."""
+
+import torch
+from torch import nn
+
+from spikformer import ModelConfig
+from spikformer.layers import SpikingConv
+from spikformer.layers.spiking import batch_norm, channels_last
+
+
+def test_a_repeated_image_leaves_the_statistics_of_its_copies() -> None:
+    x = torch.randn(3, 5, 4, 4, dtype=torch.float64)
+    once, copies = nn.BatchNorm2d(5).double(), nn.BatchNorm2d(5).double()
+    for _ in range(3):
+        y = batch_norm(once, x, repeats=4)
+        expected = copies(x.repeat(4, 1, 1, 1))
+    assert torch.allclose(y, expected[:3], atol=1e-12)
+    assert torch.allclose(once.running_mean, copies.running_mean, atol=1e-14)
+    assert torch.allclose(once.running_var, copies.running_var, atol=1e-14)
+    assert once.num_batches_tracked == copies.num_batches_tracked
+
+
+def test_two_forward_passes_before_one_backward() -> None:
+    layer = SpikingConv(3, 8, ModelConfig())
+    first, _ = layer(torch.randn(1, 2, 3, 8, 8), repeats=4)
+    second, _ = layer(torch.randn(1, 2, 3, 8, 8), repeats=4)
+    (first.sum() + second.sum()).backward()
+    assert layer.conv.weight.grad.abs().sum() > 0
+
+
+def test_a_still_image_is_convolved_once() -> None:
+    layer, calls = SpikingConv(3, 8, ModelConfig()).eval(), []
+    layer.conv.register_forward_hook(lambda _m, inputs, _o: calls.append(inputs[0].shape))
+    image = torch.randn(1, 2, 3, 8, 8) * 3
+    once, _ = layer(image, repeats=4)
+    copies, _ = layer(image.expand(4, -1, -1, -1, -1))
+    assert torch.equal(once, copies)
+    assert [len(shape) and shape[0] for shape in calls] == [2, 8]
+
+
+def test_channels_last_whatever_the_batch_and_channels() -> None:
+    for shape in [(1, 3, 4, 5), (2, 1, 4, 5), (1, 1, 4, 5), (2, 3, 4, 5)]:
+        x = torch.randn(shape)
+        assert torch.equal(channels_last(x), x)
+        out = nn.functional.conv2d(channels_last(x), torch.randn(8, shape[1], 3, 3))
+        assert out.stride(1) == 1

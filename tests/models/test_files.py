@@ -1,0 +1,153 @@
+"""Weights on disk: what is saved comes back to the bit; everything else is refused in a sentence, nothing half-done."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import spikformer as sf
+from spikformer.analysis.specimens import frames_for, shrunk, specimen
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "model.safetensors"
+    sf.save(specimen(shrunk("spikformer_tiny_digits"), torch.float32), path)
+    return path
+
+
+def contents(path: Path) -> tuple[dict, dict]:
+    with safe_open(path, "pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata())  # noqa: SIM118
+
+
+@pytest.mark.parametrize("name", sf.list_models())
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_saved_comes_back_to_the_bit(name: str, dtype, tmp_path: Path) -> None:
+    model = specimen(shrunk(name, neuron="plif") if "tiny" in name else shrunk(name), dtype)
+    sf.save(model, tmp_path / "model.safetensors")
+    loaded = sf.load(tmp_path / "model.safetensors")
+    x = frames_for(model.config, batch_size=2, dtype=dtype)
+    assert loaded.config == model.config
+    assert not loaded.training
+    assert torch.equal(loaded(x), model(x))
+
+
+def test_a_loaded_model_trains_as_before(saved: Path) -> None:
+    model = sf.load(saved).train()
+    model(torch.randn(4, 1, 6, 8)).sum().backward()
+    assert all(p.requires_grad and p.grad is not None for p in model.parameters())
+
+
+def test_frozen_queries_stay_frozen(tmp_path: Path) -> None:
+    sf.save(sf.create_model("spikformer_tiny_digits", attention="random"), tmp_path / "random.safetensors")
+    model = sf.load(tmp_path / "random.safetensors")
+    assert not model.blocks[0].attention.query.linear.weight.requires_grad
+    assert model.blocks[0].attention.value.linear.weight.requires_grad
+
+
+def test_loading_draws_no_random_numbers(saved: Path) -> None:
+    state = torch.get_rng_state()
+    sf.load(saved)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere\.safetensors"):
+        sf.load(tmp_path / "nowhere.safetensors")
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        sf.load(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, 5000, -1])
+def test_a_truncated_file(saved: Path, tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "short.safetensors"
+    path.write_bytes(saved.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"short\.safetensors is truncated or not a safetensors file"):
+        sf.load(path)
+
+
+@given(position=st.integers(0, 3000), value=st.integers(0, 255))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_header_never_crashes(saved: Path, tmp_path: Path, position: int, value: int) -> None:
+    data = bytearray(saved.read_bytes())
+    data[position] = value
+    path = tmp_path / "damaged.safetensors"
+    path.write_bytes(bytes(data))
+    with suppress(ValueError):  # refused in a sentence; any other exception fails the test
+        assert isinstance(sf.load(path), sf.Spikformer)  # or the damage was harmless
+
+
+def test_another_programs_safetensors(tmp_path: Path) -> None:
+    save_file({"weight": torch.randn(3)}, tmp_path / "other.safetensors")
+    with pytest.raises(ValueError, match=r"other\.safetensors is a safetensors file, but not one of ours"):
+        sf.load(tmp_path / "other.safetensors")
+
+
+def change_config(**fields):
+    def change(tensors: dict, metadata: dict) -> None:
+        metadata["config"] = json.dumps(json.loads(metadata["config"]) | fields)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda t, m: t.pop("head.bias"), r"lacks head\.bias; it does not fit its config"),
+        (lambda t, m: [t.pop(k) for k in list(t) if "blocks.1." in k], r"lacks blocks\.1\.\S+ and \d+ more tensors"),
+        (lambda t, m: t.update(extra=torch.zeros(1)), r"holds unknown extra"),
+        (lambda t, m: t.update({"head.bias": torch.zeros(3)}), r"head\.bias should be \[10\], is \[3\]"),
+        (lambda t, m: m.update(format_version="2"), r"format version '2', this release reads up to 1; update"),
+        (lambda t, m: m.update(format_version="new"), r"format version 'new'"),
+        (lambda t, m: m.pop("config"), r"holds no readable config"),
+        (lambda t, m: m.update(config="{"), r"holds no readable config"),
+        (lambda t, m: m.update(config="[]"), r"lacks|config"),
+        (change_config(flux=1), r"config that this release refuses: ModelConfig has no field 'flux'"),
+        (change_config(depth=-2), r"config that this release refuses: depth must be"),
+        (change_config(depth=10**9), r"holds \d+ tensors, too few for 1000000000 blocks"),
+        (change_config(embed_dim=128), r"should be"),
+    ],
+)
+def test_a_file_that_does_not_fit_itself(saved: Path, tmp_path: Path, change, sentence: str) -> None:
+    tensors, metadata = contents(saved)
+    change(tensors, metadata)
+    save_file(tensors, tmp_path / "changed.safetensors", metadata)
+    with pytest.raises(ValueError, match=sentence):
+        sf.load(tmp_path / "changed.safetensors")
+
+
+def test_saving_into_no_folder_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    model = sf.create_model("spikformer_tiny_digits")
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing to write model\.safetensors into"):
+        sf.save(model, tmp_path / "missing" / "model.safetensors")
+    (tmp_path / "folder.safetensors").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        sf.save(model, tmp_path / "folder.safetensors")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.safetensors"]
+
+
+def test_a_kill_while_saving_leaves_the_old_file_whole(saved: Path, tmp_path: Path) -> None:
+    """A process that saves over and over is killed at a random moment; what is at the path always loads."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(saved.read_bytes())
+    code = (
+        "import sys, spikformer as sf\n"
+        "model = sf.load(sys.argv[1])\n"
+        "print('ready', flush=True)\n"
+        "while True: sf.save(model, sys.argv[1])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert sf.load(path).config == sf.load(saved).config

@@ -1,0 +1,153 @@
+"""Checkpoints of the authors' code: every layout is read, nothing in them is executed."""
+
+import argparse
+import logging
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import spikformer as sf
+from spikformer.analysis.golden import FOLDER, VARIANTS, load_golden
+from spikformer.models.official import translate
+
+CHECKPOINT = FOLDER / "official_timm_checkpoint.pth.tar"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog) -> None:
+    caplog.set_level(logging.WARNING, "spikformer")
+
+
+def test_the_training_scripts_own_file() -> None:
+    model, golden = sf.from_official(CHECKPOINT, num_heads=4), load_golden("cifar10")
+    assert (model.config.image_size, model.config.time_steps, model.config.depth) == ((16, 16), 4, 2)
+    assert next(model.parameters()).dtype == torch.float32
+    with torch.no_grad():
+        assert torch.allclose(model(golden.input.float()), golden.eval_logits.float(), atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variant_and_sizes_are_read_from_the_weights(variant: str) -> None:
+    golden = load_golden(variant)
+    config = sf.from_official(golden.state, num_heads=4).config
+    expected = {
+        "cifar10": ((False, False, True, True), 0.125, True, 3, 4, "trunc_normal", None),
+        "imagenet": ((True, True, True, True), 0.125, False, 3, 4, "torch", None),
+        "cifar10dvs": ((True, True, True, True), 0.25, False, 2, 16, "torch", (128, 128)),
+    }[variant]
+    got = (config.pool_stages, config.attention_scale, config.qkv_bias, config.in_channels, config.time_steps)
+    assert (*got, config.linear_init, config.image_size) == expected
+    assert (config.embed_dim, config.num_classes) == (32, golden.eval_logits.shape[1])
+
+
+def test_the_dtype_is_kept() -> None:
+    state = load_golden("imagenet").state
+    for dtype in (torch.float64, torch.float32):
+        cast = {k: v.to(dtype) if v.is_floating_point() else v for k, v in state.items()}
+        assert sf.from_official(cast, num_heads=4).head.weight.dtype == dtype
+
+
+def test_what_is_never_used_is_dropped_and_named(caplog) -> None:
+    sf.from_official(load_golden("cifar10dvs").state, num_heads=4)
+    assert "Dropped 7 tensors that the authors' network never uses" in caplog.text
+    assert "block.*.norm1, block.*.norm2, norm, pos_embed" in caplog.text
+
+
+@pytest.mark.parametrize("wrap", ["plain", "module", "state_dict", "safetensors"])
+def test_every_layout_of_a_file(wrap: str, tmp_path: Path) -> None:
+    golden = load_golden("imagenet")
+    state = {f"module.{k}" if wrap == "module" else k: v.contiguous() for k, v in golden.state.items()}
+    path = tmp_path / ("weights.safetensors" if wrap == "safetensors" else "weights.pth")
+    if wrap == "safetensors":
+        save_file(state, path)
+    else:
+        torch.save({"state_dict": state, "epoch": 3} if wrap == "state_dict" else state, path)
+    model = sf.from_official(path, num_heads=4, time_steps=4)
+    with torch.no_grad():
+        assert torch.equal(model(golden.input), golden.model()(golden.input))
+
+
+class Bomb:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+@pytest.mark.parametrize("new_format", [True, False])
+def test_code_in_a_checkpoint_is_never_executed(tmp_path: Path, new_format: bool) -> None:
+    mark, path = tmp_path / "executed", tmp_path / "bomb.pth"
+    torch.save({"state_dict": Bomb(mark)}, path, _use_new_zipfile_serialization=new_format)
+    with pytest.raises(ValueError, match=r"bomb\.pth carries code \(posix\.system\); it was not loaded"):
+        sf.from_official(path, num_heads=4)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_a_bare_pickle_is_never_executed(tmp_path: Path, protocol: int) -> None:
+    mark, path = tmp_path / "executed", tmp_path / "bomb.pth"
+    path.write_bytes(pickle.dumps(Bomb(mark), protocol=protocol))
+    with pytest.raises(ValueError, match=r"bomb\.pth"):
+        sf.from_official(path, num_heads=4)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", CHECKPOINT.read_bytes()[:5000], b"PK\x03\x04" + b"0" * 100])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "damaged.pth"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"damaged\.pth"):
+        sf.from_official(path, num_heads=4)
+
+
+def test_a_zip_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "other.pth", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(ValueError, match=r"other\.pth"):
+        sf.from_official(tmp_path / "other.pth", num_heads=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda s: s.pop("head.bias"), r"The state dict lacks head\.bias"),
+        (lambda s: s.update({"block.0.attn.extra": torch.zeros(1)}), r"holds unknown block\.0\.attn\.extra"),
+        (lambda s: s.update({"head.bias": torch.zeros(4)}), r"head\.bias should be \[10\], is \[4\]"),
+        (lambda s: s.pop("block.0.mlp.fc1_linear.weight"), r"not a checkpoint of the authors' code"),
+        (lambda s: s.pop("head.weight"), r"lacks what tells its sizes \('head.weight'\)"),
+        (lambda s: s.clear(), r"holds no state dict"),
+        (lambda s: s.update(text="hello"), r"holds no state dict"),
+    ],
+)
+def test_a_state_dict_that_does_not_fit(change, sentence: str) -> None:
+    state = dict(load_golden("cifar10").state)
+    change(state)
+    with pytest.raises(ValueError, match=sentence):
+        sf.from_official(state, num_heads=4)
+
+
+def test_the_number_of_heads_must_fit() -> None:
+    with pytest.raises(ValueError, match=r"divisible by num_heads, got 5"):
+        sf.from_official(load_golden("cifar10").state, num_heads=5)
+    with pytest.raises(ValueError, match=r"was trained with num_heads=4, got num_heads=8"):
+        sf.from_official(CHECKPOINT, num_heads=8)
+
+
+def test_training_arguments_may_be_missing_or_other(tmp_path: Path) -> None:
+    state = load_golden("cifar10").state
+    path = tmp_path / "c.pth"
+    torch.save({"state_dict": state, "args": argparse.Namespace(lr=0.1)}, path)
+    assert sf.from_official(path, num_heads=4).config.image_size is None
+    assert sf.from_official(path, num_heads=4, image_size=16, time_steps=6).config.time_steps == 6
+
+
+def test_names_of_neurons_translate_too() -> None:
+    assert translate("patch_embed.proj_lif2") == "stem.stages.2.neuron"
+    assert translate("block.3.attn.attn_lif") == "blocks.3.attention.neuron"
+    assert translate("block.0.attn.q_bn.bias") == "blocks.0.attention.query.norm.bias"

@@ -1,0 +1,68 @@
+"""The architecture: imports go one way, heavy ones only when needed."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spikformer as sf
+
+SOURCE = Path(sf.__file__).parent
+FLOW = [
+    "vocabulary",
+    "config",
+    "presets",
+    "memory",
+    "neurons",
+    "layers",
+    "models",
+    "data",
+    "training",
+    "analysis",
+    "cli",
+]
+PARALLEL = {("training", "analysis"), ("data", "analysis")}  # neither reads the other
+
+
+def imported_rooms(file: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("spikformer."):
+            rooms.add(node.module.split(".")[1])
+        elif isinstance(node, ast.ImportFrom) and node.module == "spikformer":
+            rooms |= {alias.name for alias in node.names}
+    return rooms & set(FLOW)
+
+
+@pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_room_imports_only_from_its_left(file: Path) -> None:
+    room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    assert room in FLOW, f"{room} has no place in the flow; give it one in docs/architecture.md and here"
+    for other in imported_rooms(file) - {room}:
+        assert FLOW.index(other) < FLOW.index(room), f"{file.name} in {room} imports {other}, which is to its right"
+        assert (other, room) not in PARALLEL, f"{room} and {other} do not read each other"
+
+
+def test_every_room_is_in_the_flow() -> None:
+    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert rooms - {"__init__", "__pycache__"} == set(FLOW)
+
+
+@pytest.mark.parametrize("statement", ["import spikformer", "from spikformer.cli import main; main(['--help'])"])
+def test_import_and_help_leave_heavy_libraries_alone(statement: str) -> None:
+    heavy = "{'torch', 'numpy', 'sklearn', 'tyro', 'rich'}"
+    code = f"{statement}\nimport sys\nassert not {heavy} & set(sys.modules), sys.modules"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_public_names_are_there_and_nothing_else() -> None:
+    for name in sf.__all__:
+        assert getattr(sf, name) is not None
+    assert set(sf.__all__) <= set(dir(sf))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        sf.nonsense  # noqa: B018

@@ -1,0 +1,70 @@
+"""The presets are the published models: names, sizes, docstrings."""
+
+import pytest
+import torch
+
+import spikformer as sf
+from spikformer.presets import PRESETS, get_preset
+
+EXPECTED = {  # FACTS: dead weights excluded
+    "spikformer_8_384_imagenet": 16.816,
+    "spikformer_6_512_imagenet": 23.373,
+    "spikformer_8_512_imagenet": 29.689,
+    "spikformer_10_512_imagenet": 36.005,
+    "spikformer_8_768_imagenet": 66.339,
+    "spikformer_2_256_cifar10dvs": 2.567,
+    "spikformer_2_256_dvs128": 2.567,
+    "transformer_8_512_imagenet": 29.689,
+}
+
+
+def parameters(name: str) -> int:
+    with torch.device("meta"):
+        return sum(p.numel() for p in sf.create_model(name).parameters())
+
+
+def test_every_name_of_the_design_is_there() -> None:
+    imagenet = {f"spikformer_{size}_imagenet" for size in ("8_384", "6_512", "8_512", "10_512", "8_768")}
+    cifar = {f"spikformer_{size}_{data}" for size in ("4_256", "2_384", "4_384") for data in ("cifar10", "cifar100")}
+    events = {"spikformer_2_256_cifar10dvs", "spikformer_2_256_dvs128"}
+    twins = {"transformer_4_384_cifar10", "transformer_4_384_cifar100", "transformer_8_512_imagenet"}
+    tiny = {"spikformer_tiny_digits", "spikformer_tiny_digits_dvs"}
+    assert set(sf.list_models()) == imagenet | cifar | events | twins | tiny
+    assert set(sf.list_models("transformer_*")) == twins
+    assert sf.list_models("nothing*") == []
+
+
+@pytest.mark.parametrize(("name", "millions"), EXPECTED.items())
+def test_parameters_in_millions(name: str, millions: float) -> None:
+    assert round(parameters(name) / 1e6, 3) == millions
+
+
+def test_the_exact_count_of_4_384() -> None:
+    assert parameters("spikformer_4_384_cifar10") == parameters("transformer_4_384_cifar10") == 9_324_730
+
+
+@pytest.mark.parametrize("name", sf.list_models())
+def test_a_docstring_tells_the_papers_row(name: str) -> None:
+    text, paper = PRESETS[name].__doc__, get_preset(name).paper
+    assert text
+    if paper is None:
+        assert "tiny" in name
+        return
+    for value in (paper.parameters_millions, paper.accuracy_percent, paper.operations_giga, paper.energy_mj):
+        assert value is None or any(float(word) == value for word in text.replace(",", " ").split() if _number(word))
+
+
+def _number(word: str) -> bool:
+    return word.replace(".", "", 1).isdecimal()
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"no model 'spikformer_4_384_cifar'; did you mean 'spikformer_4_384_cifar10"):
+        sf.create_model("spikformer_4_384_cifar")
+
+
+def test_an_override_reaches_the_network() -> None:
+    model = sf.create_model("spikformer_tiny_digits", num_classes=3, time_steps=2, in_channels=2, image_size=(8, 12))
+    assert model(torch.randn(2, 2, 8, 12)).shape == (2, 3)
+    with pytest.raises(ValueError, match="did you mean 'num_classes'"):
+        sf.create_model("spikformer_tiny_digits", num_class=3)
