@@ -59,3 +59,11 @@ def test_an_activation_has_no_state(name: str) -> None:
     out, voltage = Activation(name)(x)
     assert voltage is None
     assert torch.equal(out, x if name == "identity" else getattr(torch.nn.functional, name)(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_narrow_model_streams_with_wide_voltages(dtype) -> None:
+    neuron, current = LIF(), torch.randn(3, 4, 5).to(dtype)
+    rest = neuron.at_rest(4, 5, like=current)
+    assert rest.dtype == torch.float32
+    assert torch.equal(neuron(current, rest)[0], neuron(current)[0])

@@ -29,10 +29,13 @@ class Options:
 
 
 def run(options: Options) -> int:
+    import torch
+
     from spikformer.analysis.golden import FOLDER
     from spikformer.analysis.verification import checks
 
     logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are no news here
+    torch.set_num_threads(1)  # networks this small only wait for a second thread, on a busy machine for long
     started = time.perf_counter()
     pending = list(checks(options.golden or FOLDER))
     progress = track(pending, "Checking", console=Console(stderr=True), transient=True, disable=options.json)

@@ -42,8 +42,8 @@ class SpikingNeuron(nn.Module):
         return multistep(current, voltage, self.gain(), self.dynamics)
 
     def at_rest(self, *shape: int, like: Tensor) -> Tensor:
-        """The voltage before the first step."""
-        return like.new_full(shape, self.dynamics.v_reset)
+        """The voltage before the first step, never narrower than float32."""
+        return like.new_full(shape, self.dynamics.v_reset, dtype=torch.promote_types(like.dtype, torch.float32))
 
     def extra_repr(self) -> str:
         d = self.dynamics

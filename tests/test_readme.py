@@ -1,0 +1,54 @@
+"""The README is true: its Python runs, its commands run, its tree exists."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spikformer.analysis.golden import FOLDER
+from spikformer.cli import VERBS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = re.findall(r"^\| `spikformer (.*?)` \|", README, re.MULTILINE)
+
+
+def run(command: list[str], folder: Path) -> str:
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_python_runs(tmp_path: Path) -> None:
+    assert len(SNIPPETS) == 2
+    run([sys.executable, "-W", "error", "-c", "\n".join(SNIPPETS)], tmp_path)
+
+
+def test_commands_run_in_their_order(tmp_path: Path) -> None:
+    """As printed, but for the length of training, and with a real checkpoint in the place of CHECKPOINT."""
+    assert {command.split()[0] for command in COMMANDS} == set(VERBS)
+    shutil.copy(FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
+    for command in COMMANDS:
+        words = command.replace("--num-heads 12", "--num-heads 4").split()
+        words += ["--epochs", "1"] if words[0] == "train" else []
+        assert run([str(Path(sys.executable).with_name("spikformer")), *words], tmp_path)
+
+
+def test_the_tree_exists() -> None:
+    tree = README.split("## What is where")[1].split("Read these five")[0]
+    for name in re.findall(r"^ {4,6}([\w./]+/|\w+\.py)", tree, re.MULTILINE):
+        assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
+
+
+@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    assert all((page.parent / link).exists() for link in links if not link.startswith("http")), links
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) < 200
