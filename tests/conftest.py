@@ -4,6 +4,8 @@ import os
 
 # Some virtual machines advertise AMX and fault on its first instruction; bfloat16 takes AVX-512 instead.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# For the processes that tests start: on a busy machine two threads of a small network mostly wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch

@@ -27,13 +27,15 @@ PARALLEL = {("training", "analysis"), ("data", "analysis")}  # neither reads the
 
 
 def imported_rooms(file: Path) -> set[str]:
-    rooms = set()
+    names = set()
     for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("spikformer."):
-            rooms.add(node.module.split(".")[1])
-        elif isinstance(node, ast.ImportFrom) and node.module == "spikformer":
-            rooms |= {alias.name for alias in node.names}
-    return rooms & set(FLOW)
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute here"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    ours = [name.split(".")[1] for name in names if name.startswith("spikformer.")]
+    return {room for room in ours if room != "_native" and room != "__version__"}
 
 
 @pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
@@ -43,6 +45,7 @@ def test_a_room_imports_only_from_its_left(file: Path) -> None:
         return
     assert room in FLOW, f"{room} has no place in the flow; give it one in docs/architecture.md and here"
     for other in imported_rooms(file) - {room}:
+        assert other in FLOW, f"{file.name} imports spikformer.{other}: name the room it lives in"
         assert FLOW.index(other) < FLOW.index(room), f"{file.name} in {room} imports {other}, which is to its right"
         assert (other, room) not in PARALLEL, f"{room} and {other} do not read each other"
 

@@ -6,7 +6,7 @@ import torch
 import spikformer as sf
 from spikformer.presets import PRESETS, get_preset
 
-EXPECTED = {  # FACTS: dead weights excluded
+EXPECTED = {  # weights that the authors' network never uses excluded
     "spikformer_8_384_imagenet": 16.816,
     "spikformer_6_512_imagenet": 23.373,
     "spikformer_8_512_imagenet": 29.689,

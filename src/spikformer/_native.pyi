@@ -11,7 +11,7 @@ def lif_forward(
     initial: Array | None,
     spikes: Array,
     membrane: Array | None,
-    voltage: Array | None,
+    voltage: Array,
     gain: float,
     leak: float,
     v_threshold: float,

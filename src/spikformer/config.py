@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from math import isfinite, prod
+from numbers import Integral, Real
 from typing import Any, get_args
 
 from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate
@@ -93,7 +94,11 @@ class ModelConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
+        """The config that `to_dict` was called on: every field must be there, so that no default creeps in."""
         check_field_names(values)
+        missing = [field.name for field in fields(cls) if field.name not in values]
+        if missing:
+            raise ValueError(f"ModelConfig.from_dict needs every field, {missing[0]!r} is missing.")
         return cls(**values)
 
     def override(self, **values: Any) -> ModelConfig:
@@ -104,6 +109,10 @@ class ModelConfig:
     # Validation: each sentence says what was expected, what was given and what to do.
 
     def _normalise(self) -> None:
+        for field in fields(self):  # NumPy's numbers are welcome, and become Python's
+            value: Any = getattr(self, field.name)
+            if isinstance(value, Real) and type(value) not in (bool, int, float):
+                object.__setattr__(self, field.name, int(value) if isinstance(value, Integral) else float(value))
         size: Any = self.image_size  # an int is welcome, too
         if isinstance(size, int) and not isinstance(size, bool):
             size = (size, size)
@@ -165,11 +174,10 @@ class ModelConfig:
                 f"halve it {len(self.pool_stages) - 1} times, got {self.embed_dim}."
             )
         if self.embed_dim % self.num_heads:
-            divisors = [heads for heads in range(1, self.embed_dim + 1) if self.embed_dim % heads == 0]
-            nearest = min(divisors, key=lambda heads: abs(heads - self.num_heads))
+            fitting = [heads for heads in range(1, 129) if self.embed_dim % heads == 0]
+            nearest = min(fitting, key=lambda heads: abs(heads - self.num_heads))
             raise ValueError(
-                f"embed_dim ({self.embed_dim}) must be divisible by num_heads, got {self.num_heads}; "
-                f"the nearest that fits is {nearest}."
+                f"embed_dim ({self.embed_dim}) must be divisible by num_heads, got {self.num_heads}; try {nearest}."
             )
         if abs(self.embed_dim * self.mlp_ratio - self.mlp_dim) > 1e-6 or self.mlp_dim < 1:
             raise ValueError(
@@ -181,6 +189,8 @@ class ModelConfig:
             raise ValueError(f"qk_pool must be odd, so that the number of tokens stays, got {self.qk_pool}.")
 
     def _check_effects(self) -> None:
+        if self.neuron in ("if", "relu", "gelu") and self.tau != 2.0:
+            raise ValueError(f"tau has no effect with neuron={self.neuron!r}, which has no leak; leave it 2.0.")
         if self.learnable_scale and self.attention in ("softmax", "softmax_float_value", "none"):
             raise ValueError(f"learnable_scale has no effect with attention={self.attention!r}; leave it False.")
         if self.qk_pool > 1 and self.attention == "none":

@@ -10,6 +10,7 @@ from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.analysis.specimens import shrunk, specimen
 from spikformer.analysis.verification import (
     batch_invariance,
+    batch_invariance_in_float32,
     checks,
     neuron_gradients,
     parameter_count,
@@ -58,8 +59,8 @@ def test_parity_fails_on_another_network(heads: int) -> None:
 
 def test_parameter_count_fails_on_another_size() -> None:
     preset = get_preset("spikformer_4_384_cifar10")
-    assert holds(parameter_count("right", preset.config, preset.paper.parameters_millions)) == [True]
-    assert holds(parameter_count("wrong", preset.config.override(depth=5), 9.32)) == [False]
+    assert holds(parameter_count("right", preset.config, preset.paper)) == [True]
+    assert holds(parameter_count("wrong", preset.config.override(depth=5), preset.paper)) == [False]
 
 
 class SeesNeighbours(sf.Spikformer):
@@ -90,6 +91,7 @@ class ForgetsItsState(sf.Spikformer):
     ("broken", "name", "check"),
     [
         (SeesNeighbours, TINY, batch_invariance),
+        (LetsBatchIntoTime, "spikformer_2_256_dvs128", batch_invariance_in_float32),
         (LetsBatchIntoTime, "spikformer_2_256_dvs128", batch_invariance),
         (ForgetsItsState, TINY, streaming),
         (ForgetsItsState, "spikformer_2_256_dvs128", streaming),
@@ -119,6 +121,24 @@ class WrongBackward(LIF):
         return spikes + 0.001 * (spikes.square() - spikes.detach().square()), voltage
 
 
-def test_gradient_check_fails_on_another_gradient() -> None:
+class WrongVoltage(LIF):
+    """Right spikes and gradients, and another voltage."""
+
+    def forward(self, current, voltage=None):
+        spikes, voltage = super().forward(current, voltage)
+        return spikes, voltage + 1
+
+
+@pytest.mark.parametrize("broken", [WrongBackward(), WrongVoltage(), LIF(v_threshold=100.0)])
+def test_gradient_check_fails_on_a_broken_or_silent_neuron(broken: LIF) -> None:
     assert holds(neuron_gradients(LIF())) == [True]
-    assert holds(neuron_gradients(WrongBackward())) == [False]
+    assert holds(neuron_gradients(broken)) == [False]
+
+
+def test_streaming_fails_on_a_network_that_says_nothing() -> None:
+    silent, mute = specimen(shrunk(TINY)), specimen(shrunk(TINY))
+    with torch.no_grad():
+        silent.stem.stages[0].norm.bias.fill_(-100)
+        mute.head.weight.zero_()
+    assert holds(streaming("silent", silent)) == [False]
+    assert holds(streaming("mute", mute)) == [False]

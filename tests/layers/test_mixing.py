@@ -9,11 +9,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from spikformer.analysis.specimens import random_spikes
 from spikformer.layers.mixing import (
     key_value_first,
-    linear_mixing,
+    linear_product,
     merge_heads,
     pool_tokens,
     query_key_first,
-    softmax_mixing,
+    softmax_product,
     split_heads,
 )
 
@@ -23,21 +23,21 @@ from spikformer.layers.mixing import (
 def test_the_order_is_free_on_spikes_to_the_last_bit(tokens: int, features: int, density: float, seed: int) -> None:
     q, k, v = (random_spikes((2, 3, tokens, features), density, seed + i) for i in range(3))
     assert torch.equal(query_key_first(q, k, v), key_value_first(q, k, v))
-    assert torch.equal(linear_mixing(q, k, v), query_key_first(q, k, v))
+    assert torch.equal(linear_product(q, k, v), query_key_first(q, k, v))
 
 
 @pytest.mark.parametrize(("tokens", "features"), [(64, 16), (16, 64), (32, 32)])
 def test_the_cheaper_order_is_taken(tokens: int, features: int) -> None:
     q = k = v = torch.ones(1, 1, tokens, features)
     with FlopCounterMode(display=False) as counter:
-        linear_mixing(q, k, v)
+        linear_product(q, k, v)
     assert counter.get_total_flops() == 4 * tokens * features * min(tokens, features)
 
 
-def test_softmax_mixing_is_scaled_dot_product_attention() -> None:
+def test_softmax_product_is_scaled_dot_product_attention() -> None:
     q, k, v = (torch.randn(2, 3, 10, 8, dtype=torch.float64) for _ in range(3))
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-    assert torch.allclose(softmax_mixing(q, k, v), expected, atol=1e-12)
+    assert torch.allclose(softmax_product(q, k, v), expected, atol=1e-12)
 
 
 def test_heads_split_and_merge() -> None:

@@ -25,7 +25,7 @@ def test_blocks_and_pools(pool_stages: tuple, size: tuple[int, int], tokens: int
     assert out.shape == (2, 3, tokens, 32)
     assert config.num_tokens == tokens
     assert len(state.stages) == len(pool_stages)
-    rest = stem.initial_state(3, *size)
+    rest = stem.initial_state(3, *size, like=out)
     assert [v.shape for v in rest.stages] == [v.shape for v in state.stages]
     assert rest.position.shape == state.position.shape
 

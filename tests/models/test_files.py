@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +53,22 @@ def test_frozen_queries_stay_frozen(tmp_path: Path) -> None:
     model = sf.load(tmp_path / "random.safetensors")
     assert not model.blocks[0].attention.query.linear.weight.requires_grad
     assert model.blocks[0].attention.value.linear.weight.requires_grad
+
+
+def test_what_a_model_is_about_travels_with_it(tmp_path: Path) -> None:
+    model = sf.create_model("spikformer_tiny_digits")
+    model.about = {"data": "digits", "class_names": ["zero", "eins", "二"], "mean": [0.5]}
+    sf.save(model, tmp_path / "model.safetensors")
+    assert sf.load(tmp_path / "model.safetensors").about == model.about
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch.compile's own, at import
+def test_a_wrapped_model_is_saved_as_itself(tmp_path: Path) -> None:
+    model = sf.create_model("spikformer_tiny_digits")
+    sf.save(torch.compile(model), tmp_path / "model.safetensors")
+    assert sf.load(tmp_path / "model.safetensors").config == model.config
+    with pytest.raises(ValueError, match="save expects a Spikformer, got Linear"):
+        sf.save(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
 
 
 def test_loading_draws_no_random_numbers(saved: Path) -> None:
@@ -110,7 +127,13 @@ def change_config(**fields):
         (lambda t, m: m.update(format_version="new"), r"format version 'new'"),
         (lambda t, m: m.pop("config"), r"holds no readable config"),
         (lambda t, m: m.update(config="{"), r"holds no readable config"),
-        (lambda t, m: m.update(config="[]"), r"lacks|config"),
+        (lambda t, m: m.update(config="[]"), r"holds no readable config"),
+        (lambda t, m: m.update(config="[" * 100_000), r"holds no readable config"),
+        (lambda t, m: m.update(about="7"), r"holds no readable about"),
+        (lambda t, m: m.update(config=json.dumps({"depth": 2})), r"needs every field, 'image_size' is missing"),
+        (lambda t, m: t.update({"head.bias": torch.zeros(10).int()}), r"head\.bias should be torch.float32"),
+        (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), r"should be torch.float32, as its neighbours"),
+        (lambda t, m: t.update({"head.weight": torch.zeros(10, 64, dtype=torch.int8)}), r"a floating-point type, is"),
         (change_config(flux=1), r"config that this release refuses: ModelConfig has no field 'flux'"),
         (change_config(depth=-2), r"config that this release refuses: depth must be"),
         (change_config(depth=10**9), r"holds \d+ tensors, too few for 1000000000 blocks"),
@@ -130,13 +153,13 @@ def test_saving_into_no_folder_is_said_and_leaves_nothing(tmp_path: Path) -> Non
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing to write model\.safetensors into"):
         sf.save(model, tmp_path / "missing" / "model.safetensors")
     (tmp_path / "folder.safetensors").mkdir()
-    with pytest.raises(OSError, match="folder"):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
         sf.save(model, tmp_path / "folder.safetensors")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.safetensors"]
 
 
 def test_a_kill_while_saving_leaves_the_old_file_whole(saved: Path, tmp_path: Path) -> None:
-    """A process that saves over and over is killed at a random moment; what is at the path always loads."""
+    """A process that saves over and over is killed at several moments; what is at the path always loads."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(saved.read_bytes())
     code = (
@@ -145,9 +168,13 @@ def test_a_kill_while_saving_leaves_the_old_file_whole(saved: Path, tmp_path: Pa
         "print('ready', flush=True)\n"
         "while True: sf.save(model, sys.argv[1])"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    assert sf.load(path).config == sf.load(saved).config
+    for moment in (0.0, 0.013, 0.057):
+        process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(moment)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert sf.load(path).config == sf.load(saved).config
+    others = [other.name for other in tmp_path.iterdir() if other != path]
+    assert all(name.startswith(".model.safetensors.") for name in others), "only hidden halves may stay"

@@ -44,7 +44,11 @@ def test_a_stream_is_checked(model: sf.Spikformer) -> None:
     state, frame = model.initial_state(2), torch.randn(2, 3, 8, 8)
     with pytest.raises(ValueError, match=r"step expects one frame \[B, C, H, W\], got \[4, 2, 3, 8, 8\]"):
         model.step(torch.randn(4, 2, 3, 8, 8), state)
-    with pytest.raises(ValueError, match=r"The state is for 2 samples of 8×8, got 1 of 8×8"):
+    other = sf.create_model("spikformer_tiny_digits", in_channels=3, depth=3).initial_state(2)
+    for wrong in (model.initial_state(1), other, None, (), state._replace(blocks=state.blocks[:1])):
+        with pytest.raises(ValueError, match=r"The state does not fit this model and frame: it has .* initial_state"):
+            model.step(frame, wrong)
+    with pytest.raises(ValueError, match=r"\[2, 32, 8, 8\] where torch.float32 \[1, 32, 8, 8\] belongs"):
         model.step(frame[:1], state)
     with pytest.raises(ValueError, match=r"NaN"):
         model.step(frame * float("nan"), state)
@@ -54,5 +58,37 @@ def test_a_stream_is_checked(model: sf.Spikformer) -> None:
 
 def test_a_stream_of_the_wrong_size_is_named() -> None:
     model = sf.create_model("spikformer_tiny_digits", image_size=None).eval()
-    with pytest.raises(ValueError, match=r"The state is for 2 samples of 8×8, got 2 of 4×4"):
+    with pytest.raises(ValueError, match=r"\[2, 32, 8, 8\] where torch.float32 \[2, 32, 4, 4\] belongs"):
         model.step(torch.randn(2, 1, 4, 4), model.initial_state(2, image_size=(8, 8)))
+
+
+def test_samples_before_steps_are_noticed() -> None:
+    """The authors' layout [B, T, C, H, W]; taken as [T, B, …] a neuron would integrate over the batch."""
+    model = sf.create_model("spikformer_tiny_digits_dvs").eval()
+    with pytest.raises(ValueError, match=r"with T = 8 first, got \[3, 8, 2, 16, 16\]; if samples come first"):
+        model(torch.zeros(3, 8, 2, 16, 16))
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.0])
+def test_an_initial_state_needs_samples(model: sf.Spikformer, batch_size) -> None:
+    with pytest.raises(ValueError, match=r"batch_size must be a whole number of at least 1, got"):
+        model.initial_state(batch_size)
+    with pytest.raises(ValueError, match=r"config fixes image_size already"):
+        model.initial_state(2, image_size=(8, 8))
+
+
+def test_autocast_takes_narrow_inputs_but_not_wide_ones(model: sf.Spikformer) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert model(torch.randn(2, 3, 8, 8).bfloat16()).shape == (2, 10)
+        with pytest.raises(ValueError, match=r"got torch.float64"):
+            model(torch.randn(2, 3, 8, 8).double())
+
+
+@pytest.mark.parametrize("name", sf.list_models())
+def test_shapes_can_be_computed_without_data(name: str) -> None:
+    with torch.device("meta"):
+        model = sf.create_model(name).eval()
+        config = model.config
+        shape = (2, config.in_channels, *config.image_size)
+        x = torch.empty((config.time_steps, *shape) if config.in_channels == 2 else shape)
+    assert model(x).shape == (2, config.num_classes)

@@ -98,14 +98,14 @@ def test_a_still_image_is_cheaper_than_its_copies_by_the_first_convolution() -> 
 def test_event_frames_bring_their_own_number_of_steps() -> None:
     model = specimen(shrunk("spikformer_2_256_dvs128"))
     x = frames_for(model.config, batch_size=2)
-    assert model.forward_steps(torch.cat([x, x])).shape[0] == 8
+    assert model.forward_steps(torch.cat([x, x])).shape[0] == 8 != model.config.time_steps
     assert torch.equal(model.forward_steps(torch.cat([x, x]))[:4], model.forward_steps(x)), "the future is not seen"
 
 
 def test_streams_of_open_size() -> None:
     config = shrunk("spikformer_4_384_cifar10", image_size=None)
     model = sf.Spikformer(config).eval()
-    with pytest.raises(ValueError, match="leaves image_size open; give initial_state an image_size"):
+    with pytest.raises(ValueError, match="leaves image_size open; give initial_state one"):
         model.initial_state(2)
     state = model.initial_state(2, image_size=(8, 12))
     logits, _ = model.step(torch.randn(2, 3, 8, 12), state)
@@ -139,3 +139,17 @@ def test_random_attention_keeps_its_queries_through_training() -> None:
 def test_images_need_not_be_square(height: int, width: int) -> None:
     model = sf.create_model("spikformer_2_384_cifar10", embed_dim=32, num_heads=4, image_size=(height, width))
     assert model(torch.randn(2, 3, height, width)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["spikformer_tiny_digits_dvs", "transformer_4_384_cifar10"])
+def test_a_narrow_model_runs_streams_and_learns(name: str, dtype) -> None:
+    model = specimen(shrunk(name), torch.float32).to(dtype)
+    x = frames_for(model.config, batch_size=2, dtype=torch.float32).to(dtype)
+    assert model(x).dtype == dtype
+    frame = x[0] if x.ndim == 5 else x
+    logits, state = model.step(frame, model.initial_state(2))
+    assert torch.isfinite(logits).all()
+    assert state.stem.stages[0] is None or state.stem.stages[0].dtype == torch.float32
+    model.train()(x).float().sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())

@@ -46,7 +46,8 @@ def test_the_membrane_stays_wide_under_narrow_currents(dtype) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("lif", LIF), ("if", IF), ("plif", PLIF), ("relu", Activation)])
 def test_a_config_builds_its_neuron(name: str, kind: type) -> None:
-    neuron = build_neuron(ModelConfig(neuron=name, tau=3.0, v_reset=-0.1, surrogate="arctan", surrogate_alpha=2.0), 0.5)
+    config = ModelConfig(neuron=name, v_reset=-0.1, surrogate="arctan", surrogate_alpha=2.0)
+    neuron = build_neuron(config, 0.5)
     assert type(neuron) is kind
     if kind is not Activation:
         assert (neuron.dynamics.v_threshold, neuron.dynamics.v_reset) == (0.5, -0.1)
@@ -67,3 +68,23 @@ def test_a_narrow_model_streams_with_wide_voltages(dtype) -> None:
     rest = neuron.at_rest(4, 5, like=current)
     assert rest.dtype == torch.float32
     assert torch.equal(neuron(current, rest)[0], neuron(current)[0])
+
+
+def test_the_time_constant_of_a_config_is_taken() -> None:
+    assert build_neuron(ModelConfig(neuron="lif", tau=3.0)).tau == 3.0
+    assert build_neuron(ModelConfig(neuron="plif", tau=3.0)).tau == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: LIF(tau=0.5), r"tau must be at least 1, got 0\.5"),
+        (lambda: PLIF(tau=1.0), r"tau must be above 1 for PLIF, got 1\.0"),
+        (lambda: LIF(surrogate="step"), r"surrogate must be one of sigmoid, arctan, got 'step'"),
+        (lambda: IF(v_threshold=0.0), r"v_threshold must be above v_reset \(0\.0\), got 0\.0"),
+        (lambda: IF(alpha=0.0), r"alpha must be above 0, got 0\.0"),
+    ],
+)
+def test_a_wrong_neuron_is_refused(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

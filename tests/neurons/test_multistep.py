@@ -1,13 +1,15 @@
 """The backward pass by hand against autograd, and the native core against its readable twin."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spikformer import _native
 from spikformer.analysis.verification import run_by_steps
 from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, native, reference
-from spikformer.neurons.reference import Dynamics
+from spikformer.neurons.dynamics import Dynamics
 
 NEURONS = [
     LIF(),
@@ -55,19 +57,25 @@ def test_gradcheck_where_nothing_fires(neuron: str, v_reset: float) -> None:
 
 
 @pytest.mark.parametrize("v_reset", [0.0, -0.25])
-def test_gradcheck_of_the_surrogate(v_reset: float) -> None:
-    """With the primitive of the surrogate in place of Θ in the last step, finite differences check ∂L/∂S, too."""
-    neuron = LIF(v_reset=v_reset).double()
-    current = (torch.randn(3, 9) + 0.5).double().requires_grad_()
+@pytest.mark.parametrize("neuron", [LIF, IF])
+def test_gradients_where_neurons_fire_equal_finite_differences(neuron: type, v_reset: float) -> None:
+    """The sigmoid, whose slope is the surrogate, in place of Θ in the last step makes a smooth function of it."""
+    module = neuron(v_reset=v_reset).double()
+    current = (torch.randn(3, 9) + 1.5).double().requires_grad_()
 
-    def smooth(x: torch.Tensor) -> torch.Tensor:
-        _, voltage = neuron(x[:-1])
-        membrane = voltage + (x[-1] - (voltage - v_reset)) / 2
+    def smooth(last: torch.Tensor) -> torch.Tensor:
+        _, voltage = module(current[:-1].detach())
+        membrane = voltage + (last - (voltage - v_reset)) / 2 if neuron is LIF else voltage + last
         return torch.sigmoid(4 * (membrane - 1)).sum()
 
-    (expected,) = torch.autograd.grad(smooth(current), current)
-    (ours,) = torch.autograd.grad(neuron(current)[0][-1].sum(), current)
-    assert torch.allclose(ours, expected, rtol=1e-12, atol=1e-12)
+    step = 1e-6
+    shifts = torch.eye(9, dtype=torch.float64) * step
+    last = current[-1].detach()
+    expected = torch.stack([(smooth(last + shift) - smooth(last - shift)) / (2 * step) for shift in shifts])
+    spikes, _ = module(current)
+    (ours,) = torch.autograd.grad(spikes[-1].sum(), current)
+    assert spikes.sum() > 0
+    assert torch.allclose(ours[-1], expected, atol=1e-8)
 
 
 def test_only_the_membrane_is_kept_for_the_backward_pass() -> None:
@@ -139,6 +147,56 @@ def test_channels_last_stays(kernels: str, monkeypatch) -> None:
     current = torch.randn(2 * 3, 4, 5, 5).contiguous(memory_format=torch.channels_last).unflatten(0, (2, 3))
     spikes, _ = LIF()(current)
     assert spikes.stride() == current.stride()
+
+
+@pytest.mark.parametrize("size", [1023, 1024, 1025, 70_001])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_native_equals_reference_across_blocks_and_threads(size: int, dtype) -> None:
+    torch.set_num_threads(2)
+    current, grad = torch.randn(3, size, dtype=dtype), torch.randn(3, size, dtype=dtype)
+    dynamics = Dynamics()
+    ours, twin = (kernels.forward(current, None, 0.5, dynamics, True) for kernels in (native, reference))
+    assert all(torch.equal(a, b) for a, b in zip(ours, twin, strict=True))
+    gradients = [k.backward(grad, None, twin[2], None, 0.5, dynamics) for k in (native, reference)]
+    torch.set_num_threads(1)
+    for a, b in zip(*gradients, strict=True):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "sentence"),
+    [
+        ("spikes", (3, 5), r"spikes must be contiguous with shape \[3, 4\], got shape \[3, 5\]"),
+        ("membrane", (2, 4), r"membrane must be contiguous"),
+        ("voltage", (5,), r"voltage must be contiguous with shape \[4\]"),
+        ("current", (12,), r"current must have two dimensions \[time_steps, size\]"),
+    ],
+)
+def test_the_binding_refuses_wrong_arrays(name: str, shape: tuple, sentence: str) -> None:
+    arrays = {"current": (3, 4), "spikes": (3, 4), "membrane": (3, 4), "voltage": (4,)} | {name: shape}
+    arrays = {key: np.zeros(size, np.float32) for key, size in arrays.items()}
+    with pytest.raises(ValueError, match=sentence):
+        _native.lif_forward(**arrays, initial=None, gain=0.5, leak=1.0, v_threshold=1.0, v_reset=0.0)
+
+
+def test_the_binding_refuses_an_unknown_surrogate() -> None:
+    rows, row = np.zeros((3, 4), np.float32), np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match=r'surrogate must be "sigmoid" or "arctan", got "step"'):
+        _native.lif_backward(rows, None, rows, None, rows.copy(), row, 0.5, 1.0, 1.0, 0.0, "step", 4.0)
+
+
+@pytest.mark.parametrize("x", [torch.randn(0, 3), torch.ones(2, 3, dtype=torch.int64)])
+def test_no_steps_and_whole_numbers_are_refused(x: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r"floating-point currents \[T, …\] of at least one step, got torch"):
+        LIF()(x)
+
+
+def test_an_infinite_current_fires_and_resets() -> None:
+    current = torch.tensor([[float("inf")], [0.5]])
+    spikes, voltage = LIF()(current)
+    stepwise, end = run_by_steps(LIF(), current, torch.zeros(1))
+    assert spikes.flatten().tolist() == stepwise.flatten().tolist() == [1, 0]
+    assert voltage.item() == end.item() == 0.25
 
 
 def test_an_empty_batch_is_no_crash() -> None:

@@ -5,10 +5,13 @@ import logging
 import os
 import pickle
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 import spikformer as sf
@@ -58,7 +61,7 @@ def test_what_is_never_used_is_dropped_and_named(caplog) -> None:
     assert "block.*.norm1, block.*.norm2, norm, pos_embed" in caplog.text
 
 
-@pytest.mark.parametrize("wrap", ["plain", "module", "state_dict", "safetensors"])
+@pytest.mark.parametrize("wrap", ["plain", "module", "state_dict", "model", "safetensors"])
 def test_every_layout_of_a_file(wrap: str, tmp_path: Path) -> None:
     golden = load_golden("imagenet")
     state = {f"module.{k}" if wrap == "module" else k: v.contiguous() for k, v in golden.state.items()}
@@ -66,7 +69,7 @@ def test_every_layout_of_a_file(wrap: str, tmp_path: Path) -> None:
     if wrap == "safetensors":
         save_file(state, path)
     else:
-        torch.save({"state_dict": state, "epoch": 3} if wrap == "state_dict" else state, path)
+        torch.save({wrap: state, "epoch": 3} if wrap in ("state_dict", "model") else state, path)
     model = sf.from_official(path, num_heads=4, time_steps=4)
     with torch.no_grad():
         assert torch.equal(model(golden.input), golden.model()(golden.input))
@@ -121,8 +124,8 @@ def test_a_zip_of_something_else(tmp_path: Path) -> None:
         (lambda s: s.update({"head.bias": torch.zeros(4)}), r"head\.bias should be \[10\], is \[4\]"),
         (lambda s: s.pop("block.0.mlp.fc1_linear.weight"), r"not a checkpoint of the authors' code"),
         (lambda s: s.pop("head.weight"), r"lacks what tells its sizes \('head.weight'\)"),
-        (lambda s: s.clear(), r"holds no state dict"),
-        (lambda s: s.update(text="hello"), r"holds no state dict"),
+        (lambda s: s.clear(), r"holds no weights"),
+        (lambda s: s.update(text="hello"), r"holds no weights"),
     ],
 )
 def test_a_state_dict_that_does_not_fit(change, sentence: str) -> None:
@@ -145,6 +148,33 @@ def test_training_arguments_may_be_missing_or_other(tmp_path: Path) -> None:
     torch.save({"state_dict": state, "args": argparse.Namespace(lr=0.1)}, path)
     assert sf.from_official(path, num_heads=4).config.image_size is None
     assert sf.from_official(path, num_heads=4, image_size=16, time_steps=6).config.time_steps == 6
+
+
+def test_the_event_scripts_own_layout(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint_max_test_acc1.pth"
+    torch.save({"model": load_golden("cifar10dvs").state, "args": argparse.Namespace(T=10), "epoch": 3}, path)
+    assert sf.from_official(path, num_heads=4).config.time_steps == 10
+
+
+@pytest.mark.parametrize("argument", ["time_steps", "image_size"])
+def test_zero_is_no_default(argument: str) -> None:
+    with pytest.raises(ValueError, match=argument):
+        sf.from_official(load_golden("cifar10").state, num_heads=4, **{argument: 0})
+
+
+@given(position=st.integers(0, 4000), value=st.integers(0, 255))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_pickle_is_refused_in_a_sentence(tmp_path: Path, position: int, value: int) -> None:
+    """Bytes of the pickle inside the archive, changed one at a time; its checksum is made anew."""
+    path = tmp_path / "damaged.pth"
+    with zipfile.ZipFile(CHECKPOINT) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            data = bytearray(source.read(name))
+            if name.endswith("data.pkl"):
+                data[position % len(data)] = value
+            target.writestr(name, bytes(data))
+    with suppress(ValueError):  # anything else fails the test
+        assert isinstance(sf.from_official(path, num_heads=4), sf.Spikformer)
 
 
 def test_names_of_neurons_translate_too() -> None:

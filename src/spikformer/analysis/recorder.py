@@ -18,7 +18,7 @@ def spike_counts(model: nn.Module, x: Tensor) -> dict[str, tuple[int, int]]:
     def watch(name: str) -> Callable[..., None]:
         def hook(_module: nn.Module, _inputs: Any, outputs: tuple[Tensor, Tensor]) -> None:
             spikes = outputs[0]
-            counts[name] = (int(spikes.sum()), spikes.numel())
+            counts[name] = (int(spikes.count_nonzero()), spikes.numel())
 
         return hook
 

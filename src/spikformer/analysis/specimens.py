@@ -39,12 +39,15 @@ def specimen(config: ModelConfig, dtype: torch.dtype = torch.float64, seed: int 
     return model.eval()
 
 
-def frames_for(config: ModelConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
-    """Still images [B, C, H, W], or counts of events [T, B, 2, H, W] for a two-channel model."""
+def frames_for(
+    config: ModelConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
+) -> Tensor:
+    """Still images [B, C, H, W], or for a two-channel model counts of events [T, B, 2, H, W], one step without T."""
     generator = torch.Generator().manual_seed(seed)
-    shape = (batch_size, config.in_channels, *(config.image_size or (4 * config.patch_size,) * 2))
+    shape: tuple[int, ...] = (batch_size, config.in_channels, *(config.image_size or (4 * config.patch_size,) * 2))
     if config.in_channels == 2:
-        return torch.poisson(torch.full((config.time_steps, *shape), 0.5, dtype=dtype), generator)
+        shape = (config.time_steps, *shape) if steps else shape
+        return torch.poisson(torch.full(shape, 0.5, dtype=dtype), generator)
     return torch.randn(shape, generator=generator, dtype=dtype)
 
 

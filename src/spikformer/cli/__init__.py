@@ -49,9 +49,9 @@ def _run(verb: str, arguments: list[str]) -> int:
     except SystemExit as stop:  # tyro has shown its help, or what was wrong
         return stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
-        print("spikformer: interrupted.", file=sys.stderr)
-        return 130
-    except (ValueError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        print(f"spikformer {verb}: interrupted.", file=sys.stderr)
+        return 1
+    except (ValueError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         print(f"spikformer {verb}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -68,6 +68,6 @@ def _help() -> str:
         "",
         *(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items()),
         "",
-        "spikformer VERB --help explains a verb, with an example. Most verbs take --json.",
+        "spikformer VERB --help explains a verb, with an example. Every verb takes --json.",
     ]
     return "\n".join(lines)

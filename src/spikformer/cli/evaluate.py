@@ -18,8 +18,6 @@ from rich.console import Console
 class Options:
     weights: Annotated[Path, tyro.conf.Positional]
     """A .safetensors file written by train or import."""
-    seed: int = 0
-    """The seed of the split, as in training."""
     json: bool = False
     """Print JSON instead of sentences."""
 
@@ -31,7 +29,7 @@ def run(options: Options) -> int:
     from spikformer.models import load
 
     model = load(options.weights)
-    _, test = load_digits(options.seed)
+    _, test = load_digits()
     with torch.no_grad():
         steps = model.forward_steps(test.images)  # [T, B, K]
     counts = torch.arange(1, len(steps) + 1)[:, None, None]

@@ -37,12 +37,11 @@ def run(options: Options) -> int:
         config, paper = preset.config, preset.paper
         with torch.device("meta"):
             parameters = sum(parameter.numel() for parameter in Spikformer(config).parameters())
-        height, width = config.image_size or (0, 0)
         rows.append(
             {
                 "name": name,
                 "parameters": parameters,
-                "image_size": [height, width],
+                "image_size": config.image_size,
                 "num_tokens": config.num_tokens,
                 "time_steps": config.time_steps,
                 "num_classes": config.num_classes,

@@ -20,12 +20,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 class Options:
     model: Annotated[str, tyro.conf.Positional] = "spikformer_tiny_digits"
     """A model for 8×8 images of one channel; `spikformer models` lists all."""
-    output: Path = Path("runs/spikformer_tiny_digits")
-    """Folder to write last.safetensors into."""
+    output: Path | None = None
+    """Folder to write last.safetensors into; runs/MODEL by default."""
     epochs: int = 20
     """Passes over the training images."""
     seed: int = 0
-    """Decides the initial weights, the split and the order of images."""
+    """Decides the initial weights and the order of images."""
     json: bool = False
     """Print JSON instead of progress and a sentence."""
 
@@ -48,8 +48,9 @@ def run(options: Options) -> int:
             f"So far training reads the embedded digits, 8×8 of one channel; {options.model} does not fit them. "
             "Try spikformer_tiny_digits."
         )
-    options.output.mkdir(parents=True, exist_ok=True)
-    train_split, test_split = load_digits(options.seed)
+    output = options.output or Path("runs") / options.model
+    output.mkdir(parents=True, exist_ok=True)
+    train_split, test_split = load_digits()
     started = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=options.json) as progress:
@@ -58,7 +59,7 @@ def run(options: Options) -> int:
             progress.update(bar, advance=1, description=f"Epoch {epoch.number}: loss {epoch.loss:.3f}")
     seconds = time.perf_counter() - started
     accuracy = evaluate(model, test_split)
-    path = options.output / "last.safetensors"
+    path = output / "last.safetensors"
     save(model, path)
     if options.json:
         print(json.dumps({"weights": str(path), "test_accuracy": accuracy, "seconds": seconds}))

@@ -33,8 +33,10 @@ def run(options: Options) -> int:
 
     from spikformer.analysis.golden import FOLDER
     from spikformer.analysis.verification import checks
+    from spikformer.neurons import backend
 
     logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are no news here
+    core = backend.describe()
     torch.set_num_threads(1)  # networks this small only wait for a second thread, on a busy machine for long
     started = time.perf_counter()
     pending = list(checks(options.golden or FOLDER))
@@ -43,11 +45,12 @@ def run(options: Options) -> int:
     seconds = time.perf_counter() - started
     failed = sum(not result.holds for result in results)
     if options.json:
-        print(json.dumps({"checks": [asdict(result) for result in results], "failed": failed, "seconds": seconds}))
+        report = {"checks": [asdict(result) for result in results], "failed": failed, "seconds": seconds}
+        print(json.dumps(report | {"backend": core}))
         return int(failed > 0)
     _print_report(results)
     verdict = f"[bold red]{failed} of {len(results)} checks fail[/]" if failed else f"All {len(results)} checks hold"
-    Console().print(f"\n{verdict}, in {seconds:.1f} s.", highlight=False)
+    Console().print(f"\n{verdict}, in {seconds:.1f} s ({core}).", highlight=False)
     return int(failed > 0)
 
 

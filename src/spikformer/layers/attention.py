@@ -1,4 +1,4 @@
-"""Spiking Self Attention and its variants (paper Sec. 3.3, Tab. 1, 4 and 5).
+"""Spiking Self Attention and its variants (paper Sec. 3.3, Tab. 1, 5 and 6).
 
 A variant is three choices: what Q and K pass through, what V passes through, and how they mix.
 
@@ -16,14 +16,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
-from spikformer.layers.mixing import linear_mixing, merge_heads, pool_tokens, softmax_mixing, split_heads
-from spikformer.layers.products import batch_invariant
+from spikformer.layers.mixing import TokenMixing
 from spikformer.layers.spiking import SpikingLinear
-from spikformer.layers.time import merge_time, over_time, split_time
 from spikformer.neurons import Activation, SpikingNeuron, build_neuron
 
 
@@ -42,16 +39,15 @@ class SpikingSelfAttention(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.num_heads, self.qk_pool, self.variant = config.num_heads, config.qk_pool, config.attention
-        scale = torch.tensor(config.attention_scale)
-        self.scale = nn.Parameter(scale) if config.learnable_scale else config.attention_scale
 
         def project(bias: bool, neuron: SpikingNeuron | Activation) -> SpikingLinear:
             return SpikingLinear(config.embed_dim, config.embed_dim, bias, neuron)
 
-        if config.attention != "none":
+        self.mixes = config.attention != "none"
+        if self.mixes:
             self.query = project(config.qkv_bias, _query_key_neuron(config))
             self.key = project(config.qkv_bias, _query_key_neuron(config))
+            self.mixing = TokenMixing(config)
         self.value = project(config.qkv_bias, _value_neuron(config))
         self.neuron = build_neuron(config, config.attention_v_threshold)
         self.projection = project(True, build_neuron(config))
@@ -64,36 +60,22 @@ class SpikingSelfAttention(nn.Module):
         query_voltage = key_voltage = None
         value, value_voltage = self.value(x, state.value)
         mixed = value
-        if self.variant != "none":
+        if self.mixes:
             query, query_voltage = self.query(x, state.query)
             key, key_voltage = self.key(x, state.key)
-            mixed = self.mix(self._pool(query), self._pool(key), value)
+            mixed = self.mixing(query, key, value)
         mixed, mixed_voltage = self.neuron(mixed, state.mixed)
-        out, projection_voltage = self.projection(mixed, state.projection)
+        out, projection_voltage = self.projection(mixed.to(value.dtype), state.projection)
         return out, AttentionState(query_voltage, key_voltage, value_voltage, mixed_voltage, projection_voltage)
 
-    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """The current of the neuron after attention, in float32 or wider: fp16 cannot count beyond 2048."""
-        wide = torch.promote_types(value.dtype, torch.float32)
-        mixing = softmax_mixing if self.variant in ("softmax", "softmax_float_value") else linear_mixing
-        with torch.autocast(value.device.type, enabled=False):
-            heads = [split_heads(merge_time(x.to(wide)), self.num_heads) for x in (query, key, value)]
-            mixed = split_time(merge_heads(batch_invariant(mixing, *heads, training=self.training)), len(value))
-            return mixed if mixing is softmax_mixing else mixed * self.scale
-
-    def _pool(self, x: Tensor) -> Tensor:
-        return x if self.qk_pool == 1 else over_time(lambda tokens: pool_tokens(tokens, self.qk_pool), x)
-
-    def initial_state(self, batch_size: int, num_tokens: int) -> AttentionState:
-        mixing = self.variant != "none"
+    def initial_state(self, batch_size: int, num_tokens: int, like: Tensor) -> AttentionState:
+        shape = (batch_size, num_tokens, like)
         return AttentionState(
-            query=self.query.at_rest(batch_size, num_tokens) if mixing else None,
-            key=self.key.at_rest(batch_size, num_tokens) if mixing else None,
-            value=self.value.at_rest(batch_size, num_tokens),
-            mixed=self.neuron.at_rest(
-                batch_size, num_tokens, self.value.linear.out_features, like=self.value.linear.weight
-            ),
-            projection=self.projection.at_rest(batch_size, num_tokens),
+            query=self.query.at_rest(*shape) if self.mixes else None,
+            key=self.key.at_rest(*shape) if self.mixes else None,
+            value=self.value.at_rest(*shape),
+            mixed=self.neuron.at_rest(batch_size, num_tokens, self.value.linear.out_features, like=like),
+            projection=self.projection.at_rest(*shape),
         )
 
 

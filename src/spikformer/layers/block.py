@@ -33,7 +33,6 @@ class EncoderBlock(nn.Module):
         refined, mlp_state = self.mlp(x, state.mlp)
         return x + refined, BlockState(attention_state, mlp_state)
 
-    def initial_state(self, batch_size: int, num_tokens: int) -> BlockState:
-        return BlockState(
-            self.attention.initial_state(batch_size, num_tokens), self.mlp.initial_state(batch_size, num_tokens)
-        )
+    def initial_state(self, batch_size: int, num_tokens: int, like: Tensor) -> BlockState:
+        shape = (batch_size, num_tokens, like)
+        return BlockState(self.attention.initial_state(*shape), self.mlp.initial_state(*shape))

@@ -32,5 +32,6 @@ class SpikingMLP(nn.Module):
         x, output_voltage = self.output(x, state.output)
         return x, MLPState(hidden_voltage, output_voltage)
 
-    def initial_state(self, batch_size: int, num_tokens: int) -> MLPState:
-        return MLPState(self.hidden.at_rest(batch_size, num_tokens), self.output.at_rest(batch_size, num_tokens))
+    def initial_state(self, batch_size: int, num_tokens: int, like: Tensor) -> MLPState:
+        shape = (batch_size, num_tokens, like)
+        return MLPState(self.hidden.at_rest(*shape), self.output.at_rest(*shape))

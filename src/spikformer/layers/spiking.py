@@ -26,8 +26,8 @@ class SpikingConv(nn.Module):
         current = split_time(batch_norm(self.norm, samples, repeats), len(x))
         return self.neuron(repeat_over_time(current, len(x) * repeats), voltage)
 
-    def at_rest(self, batch_size: int, height: int, width: int) -> Tensor | None:
-        return self.neuron.at_rest(batch_size, self.conv.out_channels, height, width, like=self.conv.weight)
+    def at_rest(self, batch_size: int, height: int, width: int, like: Tensor) -> Tensor | None:
+        return self.neuron.at_rest(batch_size, self.conv.out_channels, height, width, like=like)
 
 
 class SpikingLinear(nn.Module):
@@ -46,8 +46,8 @@ class SpikingLinear(nn.Module):
         y = self.linear(x)
         return self.norm(y.flatten(0, 1)).view_as(y)
 
-    def at_rest(self, batch_size: int, num_tokens: int) -> Tensor | None:
-        return self.neuron.at_rest(batch_size, num_tokens, self.linear.out_features, like=self.linear.weight)
+    def at_rest(self, batch_size: int, num_tokens: int, like: Tensor) -> Tensor | None:
+        return self.neuron.at_rest(batch_size, num_tokens, self.linear.out_features, like=like)
 
 
 def channels_last(x: Tensor) -> Tensor:
@@ -60,12 +60,12 @@ def channels_last(x: Tensor) -> Tensor:
     return x
 
 
-def batch_norm(norm: nn.BatchNorm2d, x: Tensor, repeats: int) -> Tensor:
+def batch_norm(norm: nn.Module, x: Tensor, repeats: int) -> Tensor:
     """Batch norm of samples that each stand for `repeats` equal ones.
 
     Mean and variance do not see the copies; only the running variance does, which is unbiased by n/(n − 1).
     """
-    if not norm.training or repeats == 1:
+    if not norm.training or repeats == 1 or not isinstance(norm, nn.BatchNorm2d):  # SyncBatchNorm counts elsewhere
         return norm(x)
     assert norm.running_var is not None
     assert norm.momentum is not None

@@ -41,12 +41,12 @@ class SpikingPatchSplitting(nn.Module):
         tokens = (x + position).flatten(-2).transpose(-1, -2)  # [T, B, N, D]
         return tokens, StemState(tuple(voltages), position_voltage)
 
-    def initial_state(self, batch_size: int, height: int, width: int) -> StemState:
+    def initial_state(self, batch_size: int, height: int, width: int, like: Tensor) -> StemState:
         voltages = []
         for stage, pooled in zip(cast(list[SpikingConv], self.stages), self.pooled, strict=True):
-            voltages.append(stage.at_rest(batch_size, height, width))
+            voltages.append(stage.at_rest(batch_size, height, width, like))
             height, width = (height // 2, width // 2) if pooled else (height, width)
-        return StemState(tuple(voltages), self.position.at_rest(batch_size, height, width))
+        return StemState(tuple(voltages), self.position.at_rest(batch_size, height, width, like))
 
 
 def halve(x: Tensor) -> Tensor:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
-from torch import Tensor
+from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
 from spikformer.models.spikformer import Spikformer
@@ -23,12 +24,21 @@ FORMAT = "spikformer"
 FORMAT_VERSION = 1
 
 
-def save(model: Spikformer, path: str | os.PathLike[str]) -> None:
-    """Write a model's weights and config; a file already there is replaced only by a whole one."""
+def save(model: nn.Module, path: str | os.PathLike[str]) -> None:
+    """Write a model's weights, its config and what it is about; a file there is replaced only by a whole one.
+
+    A model inside torch.compile or a data-parallel wrapper is saved as itself.
+    """
+    while not isinstance(model, Spikformer):
+        inner = getattr(model, "_orig_mod", getattr(model, "module", None))
+        if inner is None:
+            raise ValueError(f"save expects a Spikformer, got {type(model).__name__}.")
+        model = inner
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "config": json.dumps(model.config.to_dict()),
+        "about": json.dumps(model.about),
     }
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     write_atomically(Path(path), serialise(tensors, metadata))
@@ -47,13 +57,24 @@ def load(path: str | os.PathLike[str]) -> Spikformer:
         raise ValueError(
             f"{path} has format version {version!r}, this release reads up to {FORMAT_VERSION}; update spikformer."
         )
+    fields, about = _read_json(metadata, "config", path), _read_json(metadata, "about", path)
     try:
-        config = ModelConfig.from_dict(json.loads(metadata["config"]))
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} holds no readable config ({error}); save the model again.") from None
+        config = ModelConfig.from_dict(fields)
     except ValueError as error:
         raise ValueError(f"{path} holds a config that this release refuses: {error}") from None
-    return assemble(config, tensors, str(path))
+    model = assemble(config, tensors, str(path))
+    model.about = about
+    return model
+
+
+def _read_json(metadata: Mapping[str, str], key: str, path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(metadata[key])
+    except (KeyError, ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} holds no readable {key}; it is damaged, save the model again.")
+    return value
 
 
 def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
@@ -70,12 +91,17 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) ->
     ):
         if names:
             raise ValueError(f"{source} {problem} {_listed(names)}; it does not fit its config.")
-    for name, tensor in expected.items():
-        if tensors[name].shape != tensor.shape:
+    dtype = tensors["head.weight"].dtype
+    if not dtype.is_floating_point:
+        raise ValueError(f"{source}: head.weight should be of a floating-point type, is {dtype}.")
+    for name, like in expected.items():
+        shape, wanted = tensors[name].shape, dtype if like.is_floating_point() else like.dtype
+        if shape != like.shape:
             raise ValueError(
-                f"{source}: {name} should be {list(tensor.shape)}, is {list(tensors[name].shape)}; "
-                "it does not fit its config."
+                f"{source}: {name} should be {list(like.shape)}, is {list(shape)}; it does not fit its config."
             )
+        if tensors[name].dtype != wanted:
+            raise ValueError(f"{source}: {name} should be {wanted}, as its neighbours, is {tensors[name].dtype}.")
     model.load_state_dict(tensors, assign=True)
     return model.eval()
 
@@ -92,25 +118,24 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """All of it or nothing: a reader never meets half a file, a failure leaves no trace."""
+    """All of it or nothing: a reader never meets half a file, and a failure takes its half away.
+
+    Only a kill may leave a half beside the path, under a name that starts with a dot.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+    half = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with half.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
 
 
 def _listed(names: set[str]) -> str:

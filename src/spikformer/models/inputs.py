@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -17,11 +20,17 @@ def check_input(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
             "Expected images [B, C, H, W] or event frames [T, B, C, H, W], "
             f"got {x.ndim} dimensions {list(x.shape)}; a single image needs x.unsqueeze(0)."
         )
+    if x.ndim == 5 and x.shape[1] == config.time_steps != x.shape[0]:
+        raise ValueError(
+            f"Expected event frames [T, B, C, H, W] with T = {config.time_steps} first, got {list(x.shape)}; "
+            "if samples come first, give x.transpose(0, 1); if not, make the model with "
+            f"time_steps={x.shape[0]}."
+        )
     _check_frames(x, config, weight)
 
 
-def check_stream(x: Tensor, voltage: Tensor | None, config: ModelConfig, weight: Tensor, training: bool) -> None:
-    """One frame [B, C, H, W] that fits the state it meets."""
+def check_stream(x: Tensor, config: ModelConfig, weight: Tensor, training: bool) -> None:
+    """One frame [B, C, H, W]."""
     if training:
         raise ValueError(
             "step needs a model in eval mode: batch statistics of one step are not those of all; call eval()."
@@ -30,11 +39,31 @@ def check_stream(x: Tensor, voltage: Tensor | None, config: ModelConfig, weight:
         given = list(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(f"step expects one frame [B, C, H, W], got {given}.")
     _check_frames(x, config, weight)
-    if voltage is not None and (len(voltage), *voltage.shape[-2:]) != (len(x), *x.shape[-2:]):
-        raise ValueError(
-            f"The state is for {len(voltage)} samples of {_size(voltage)}, got {len(x)} of {_size(x)}; "
-            "make one with initial_state(batch_size)."
+
+
+def check_state(state: Any, expected: Any) -> None:
+    """A tree of voltages of the same form as the expected one."""
+    given, wanted = list(_leaves(state)), list(_leaves(expected))
+    if [_form(leaf) for leaf in given] != [_form(leaf) for leaf in wanted]:
+        first = next((pair for pair in zip(given, wanted, strict=False) if _form(pair[0]) != _form(pair[1])), None)
+        found = (
+            f"{_form(first[0])} where {_form(first[1])} belongs" if first else f"{len(given)} of {len(wanted)} voltages"
         )
+        raise ValueError(
+            f"The state does not fit this model and frame: it has {found}; make one with initial_state(batch_size)."
+        )
+
+
+def _leaves(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, tuple):
+        for branch in tree:
+            yield from _leaves(branch)
+    else:
+        yield tree
+
+
+def _form(leaf: Any) -> str:
+    return f"{leaf.dtype} {list(leaf.shape)}" if isinstance(leaf, Tensor) else type(leaf).__name__
 
 
 def _check_frames(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
@@ -45,23 +74,23 @@ def _check_frames(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
     if config.image_size is None:
         check_divisible((x.shape[-2], x.shape[-1]), config.patch_size)
     elif (x.shape[-2], x.shape[-1]) != config.image_size:
-        height, width = config.image_size
+        (height, width), (given_height, given_width) = config.image_size, x.shape[-2:]
         raise ValueError(
-            f"Expected images of {height}×{width}, got {_size(x)}; resize them, or make the model with "
-            f"image_size=({x.shape[-2]}, {x.shape[-1]})."
+            f"Expected images of {height}×{width}, got {given_height}×{given_width}; resize them, or make the model "
+            f"with image_size=({given_height}, {given_width})."
         )
     if x.device != weight.device:
-        raise ValueError(f"Expected the input on {weight.device}, where the model is, got {x.device}.")
-    autocast = torch.is_autocast_enabled(x.device.type)
-    if x.dtype != weight.dtype and not (autocast and x.dtype.is_floating_point):
+        raise ValueError(f"Expected the input on {weight.device}, where the model is, got {x.device}; use x.to().")
+    if x.dtype != weight.dtype and not _autocast_takes(x):
         raise ValueError(
             f"Expected {weight.dtype}, the model's dtype, got {x.dtype}; convert with x.to({weight.dtype})."
         )
-    # A compiled graph cannot branch on data; there the caller vouches for finite inputs.
-    if not torch.compiler.is_compiling() and not torch.isfinite(x).all():
+    # Neither a graph that is being compiled nor a tensor without data can be asked for its values.
+    if type(x) is Tensor and not x.is_meta and not torch.compiler.is_compiling() and not torch.isfinite(x).all():
         kind = "NaN" if torch.isnan(x).any() else "infinity"
         raise ValueError(f"Expected finite inputs, got {kind}; check the data and its normalisation.")
 
 
-def _size(x: Tensor) -> str:
-    return f"{x.shape[-2]}×{x.shape[-1]}"
+def _autocast_takes(x: Tensor) -> bool:
+    enabled = torch.amp.is_autocast_available(x.device.type) and torch.is_autocast_enabled(x.device.type)
+    return enabled and x.dtype in (torch.float32, torch.bfloat16, torch.float16)

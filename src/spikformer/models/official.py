@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from torch import Tensor
 from spikformer.config import ModelConfig
 from spikformer.models.files import assemble, read_safetensors
 from spikformer.models.spikformer import Spikformer
+from spikformer.presets import get_preset
 
 logger = logging.getLogger(__name__)
 
@@ -40,19 +41,11 @@ _PART = {"linear": "linear", "conv": "linear", "bn": "norm", "lif": "neuron"}
 _NEVER_USED = re.compile(r"(block\.\d+\.norm[12]|norm)\.(weight|bias)|pos_embed")
 
 
-class Variant(NamedTuple):
-    """What one of the authors' three model files fixes, and no weight tells."""
-
-    pool_stages: tuple[bool, ...]
-    attention_scale: float
-    linear_init: str
-    time_steps: int
-
-
-VARIANTS = {
-    "cifar": Variant((False, False, True, True), 0.125, "trunc_normal", 4),
-    "imagenet": Variant((True, True, True, True), 0.125, "torch", 4),
-    "dvs": Variant((True, True, True, True), 0.25, "torch", 16),
+# What each of the authors' three model files fixes, and no weight tells, is in our preset of it.
+_PRESETS = {
+    "cifar": "spikformer_4_384_cifar10",
+    "imagenet": "spikformer_8_512_imagenet",
+    "dvs": "spikformer_2_256_cifar10dvs",
 }
 
 
@@ -75,17 +68,24 @@ def from_official(
     if arguments.get("num_heads", num_heads) != num_heads:
         raise ValueError(f"{name} was trained with num_heads={arguments['num_heads']}, got num_heads={num_heads}.")
 
-    variant = detect_variant(state, name)
+    preset = get_preset(_PRESETS[detect_variant(state, name)]).config
     never_used = {key for key in state if _NEVER_USED.fullmatch(key)}
     if never_used:
         logger.warning(
             "Dropped %d tensors that the authors' network never uses: %s", len(never_used), _summary(never_used)
         )
     tensors = {translate(key): tensor.clone() for key, tensor in state.items() if key not in never_used}
-    tensors = {key: x.flatten(1) if ".linear.weight" in key else x for key, x in tensors.items()}  # 1×1 kernels
-    config = _config(variant, state, tensors, num_heads).override(
-        time_steps=time_steps or arguments.get("time_step") or VARIANTS[variant].time_steps,
-        image_size=image_size or arguments.get("img_size") or _size_by_position(state, VARIANTS[variant]),
+    for key, tensor in tensors.items():
+        if key.endswith(".linear.weight"):
+            tensors[key] = tensor.flatten(1)  # 1×1 kernels
+        elif key.endswith(".num_batches_tracked"):
+            tensors[key] = tensor.long()  # a cast of the whole file may have made counters float
+    trained_steps = arguments.get("time_step", arguments.get("T", preset.time_steps))
+    trained_size = arguments.get("img_size", _size_by_position(state, preset))
+    config = _with_sizes(preset, tensors, name).override(
+        num_heads=num_heads,
+        time_steps=trained_steps if time_steps is None else time_steps,
+        image_size=trained_size if image_size is None else image_size,
     )
     return assemble(config, tensors, name)
 
@@ -112,39 +112,34 @@ def detect_variant(state: Mapping[str, Tensor], name: str) -> str:
     raise ValueError(f"{name} is not a checkpoint of the authors' code: it has no block.0.mlp.fc1_linear or fc1_conv.")
 
 
-def _config(variant: str, state: Mapping[str, Tensor], tensors: Mapping[str, Tensor], num_heads: int) -> ModelConfig:
+def _with_sizes(preset: ModelConfig, tensors: Mapping[str, Tensor], name: str) -> ModelConfig:
     try:
         hidden, embed_dim = tensors["blocks.0.mlp.hidden.linear.weight"].shape
         num_classes = len(tensors["head.weight"])
         in_channels = tensors["stem.stages.0.conv.weight"].shape[1]
-    except (KeyError, IndexError, ValueError) as error:
-        raise ValueError(f"The checkpoint lacks what tells its sizes ({error}).") from None
-    fixed = VARIANTS[variant]
-    return ModelConfig(
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise ValueError(f"{name} lacks what tells its sizes ({error}).") from None
+    return preset.override(
         image_size=None,
         in_channels=in_channels,
         num_classes=num_classes,
         embed_dim=embed_dim,
         depth=1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d+)\.", key))),
-        num_heads=num_heads,
+        num_heads=1,
         mlp_ratio=hidden / embed_dim,
-        pool_stages=fixed.pool_stages,
-        attention_scale=fixed.attention_scale,
         qkv_bias="blocks.0.attention.query.linear.bias" in tensors,
-        linear_init=fixed.linear_init,  # type: ignore[arg-type]
     )
 
 
-def _size_by_position(state: Mapping[str, Tensor], variant: Variant) -> int | None:
-    if "pos_embed" not in state:
-        return None
-    return math.isqrt(state["pos_embed"].shape[1]) * 2 ** sum(variant.pool_stages)
+def _size_by_position(state: Mapping[str, Tensor], preset: ModelConfig) -> int | None:
+    return math.isqrt(state["pos_embed"].shape[1]) * preset.patch_size if "pos_embed" in state else None
 
 
 def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
-    state = checkpoint.get("state_dict", checkpoint)
+    # Official: the image scripts write `state_dict`, the event script writes `model`.
+    state = checkpoint.get("state_dict", checkpoint.get("model", checkpoint))
     if not isinstance(state, Mapping) or not state or not all(isinstance(x, Tensor) for x in state.values()):
-        raise ValueError(f"{name} holds no state dict: expected tensors by name, or a `state_dict` entry of them.")
+        raise ValueError(f"{name} holds no weights: expected tensors by name, or an entry state_dict or model of them.")
     return {str(key).removeprefix("module."): tensor for key, tensor in state.items()}
 
 
@@ -161,7 +156,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         blocked = re.search(r"GLOBAL (\S+)", str(error))
         what = f"carries code ({blocked[1]})" if blocked else "is not a checkpoint of tensors"
         raise ValueError(f"{path} {what}; it was not loaded and nothing in it was executed.") from None
-    except (RuntimeError, EOFError, ValueError, KeyError, AttributeError, OSError) as error:
+    except Exception as error:  # damage surfaces anywhere in the reader, as anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"{path} is damaged or not a PyTorch checkpoint ({reason}).") from None
     if not isinstance(checkpoint, Mapping):

@@ -5,15 +5,15 @@ Shapes: T steps, B samples, C channels, N tokens, D features, K classes.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from torch import Tensor, nn
 
-from spikformer.config import ModelConfig, check_divisible
+from spikformer.config import ModelConfig
 from spikformer.layers import BlockState, EncoderBlock, Linear, SpikingPatchSplitting, StemState
 from spikformer.layers.products import batch_invariant
 from spikformer.layers.time import over_time
-from spikformer.models.inputs import check_input, check_stream
+from spikformer.models.inputs import check_input, check_state, check_stream
 
 
 class ModelState(NamedTuple):
@@ -36,6 +36,7 @@ class Spikformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.about: dict[str, Any] = {}  # what a file should remember besides: recipe, data set, classes; plain JSON
         self.stem = SpikingPatchSplitting(config)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.depth))
         self.head = Linear(config.embed_dim, config.num_classes)
@@ -55,20 +56,28 @@ class Spikformer(nn.Module):
 
     def step(self, x: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
         """One frame [B, C, H, W] of a stream: its readout [B, K], equal to `forward_steps`, and the state after it."""
-        check_stream(x, state.stem.stages[0], self.config, self.head.weight, self.training)
+        check_stream(x, self.config, self.head.weight, self.training)
+        expected = self._initial_state(len(x), x.shape[-2], x.shape[-1], like=self.head.weight.to("meta"))
+        check_state(state, expected)
         logits, state = self._run(x.unsqueeze(0), state)
         return logits.squeeze(0), state
 
     def initial_state(self, batch_size: int, image_size: tuple[int, int] | None = None) -> ModelState:
-        """Every neuron at rest. `image_size` is needed only by a model whose config leaves it open."""
-        size = image_size or self.config.image_size
-        if size is None:
-            raise ValueError("This model's config leaves image_size open; give initial_state an image_size.")
-        check_divisible(size, self.config.patch_size)
-        height, width = size
+        """Every neuron at rest. `image_size` is needed, and taken, only where the config leaves it open."""
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size!r}.")
+        if (image_size is None) == (self.config.image_size is None):
+            given = (
+                "leaves image_size open; give initial_state one" if image_size is None else "fixes image_size already"
+            )
+            raise ValueError(f"This model's config {given}.")
+        height, width = self.config.override(image_size=image_size or self.config.image_size).image_size or (0, 0)
+        return self._initial_state(batch_size, height, width, like=self.head.weight)
+
+    def _initial_state(self, batch_size: int, height: int, width: int, like: Tensor) -> ModelState:
         num_tokens = height * width // self.config.patch_size**2
-        blocks = (block.initial_state(batch_size, num_tokens) for block in cast(list[EncoderBlock], self.blocks))
-        return ModelState(self.stem.initial_state(batch_size, height, width), tuple(blocks))
+        blocks = (block.initial_state(batch_size, num_tokens, like) for block in cast(list[EncoderBlock], self.blocks))
+        return ModelState(self.stem.initial_state(batch_size, height, width, like), tuple(blocks))
 
     def _run(self, frames: Tensor, state: ModelState | None, repeats: int = 1) -> tuple[Tensor, ModelState]:
         x, stem_state = self.stem(frames, state and state.stem, repeats)

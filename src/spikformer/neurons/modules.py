@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
+from spikformer.neurons.dynamics import Dynamics
 from spikformer.neurons.multistep import multistep
-from spikformer.neurons.reference import Dynamics
 from spikformer.vocabulary import Surrogate
 
 
@@ -68,6 +68,8 @@ class LIF(SpikingNeuron):
         alpha: float = 4.0,
     ) -> None:
         super().__init__(v_threshold, v_reset, surrogate, alpha)
+        if tau < 1:
+            raise ValueError(f"tau must be at least 1, got {tau}: a smaller one would overshoot its input.")
         self.tau = tau
 
     def gain(self) -> float:
@@ -89,6 +91,8 @@ class PLIF(SpikingNeuron):
         alpha: float = 4.0,
     ) -> None:
         super().__init__(v_threshold, v_reset, surrogate, alpha)
+        if tau <= 1:
+            raise ValueError(f"tau must be above 1 for PLIF, got {tau}: 1/τ = σ(w) never reaches 1.")
         self.gain_logit = nn.Parameter(torch.tensor(-math.log(tau - 1)))
 
     def gain(self) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spikformer.neurons.backend import kernels_for
-from spikformer.neurons.reference import Dynamics
+from spikformer.neurons.dynamics import Dynamics
 
 
 class _MultiStep(torch.autograd.Function):
@@ -22,7 +22,8 @@ class _MultiStep(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         spikes, voltage, membrane = kernels_for(current).forward(current, initial, gain, dynamics, keep_membrane=True)
         learnt_gain = gain if isinstance(gain, Tensor) else None
-        ctx.save_for_backward(membrane, initial, learnt_gain)
+        # Where the membrane started matters to a learnable gain only.
+        ctx.save_for_backward(membrane, None if learnt_gain is None else initial, learnt_gain)
         ctx.fixed_gain, ctx.dynamics = None if isinstance(gain, Tensor) else gain, dynamics
         ctx.set_materialize_grads(False)
         return spikes, voltage
@@ -40,7 +41,7 @@ class _MultiStep(torch.autograd.Function):
         )
         return (
             grad_current,
-            None if initial is None else grad_initial,
+            grad_initial if ctx.needs_input_grad[1] else None,
             None if learnt_gain is None else grad_gain,
             None,
         )
@@ -54,9 +55,16 @@ def multistep(
     Under mixed precision the membrane stays in float32: a half-precision current is widened here, and its spikes,
     exact in any format, come back as narrow as it was.
     """
+    if len(current) == 0 or not current.is_floating_point():
+        raise ValueError(
+            "A neuron expects floating-point currents [T, …] of at least one step, "
+            f"got {current.dtype} {list(current.shape)}."
+        )
     narrow = current.dtype
     if narrow in (torch.float16, torch.bfloat16):
         current = current.float()
+    if initial is not None:
+        initial = initial.to(current.dtype)
     tensors = [x for x in (current, initial, gain) if isinstance(x, Tensor)]
     if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
         spikes, voltage = _MultiStep.apply(current, initial, gain, dynamics)

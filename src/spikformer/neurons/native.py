@@ -7,7 +7,10 @@ import torch
 from torch import Tensor
 
 import spikformer._native as _native
-from spikformer.neurons.reference import Dynamics, empty_over_time
+from spikformer.neurons.dynamics import Dynamics
+from spikformer.neurons.reference import empty_over_time
+
+build_info = _native.build_info
 
 
 def forward(
@@ -22,7 +25,7 @@ def forward(
         _row(initial, spikes),
         _rows(spikes),
         None if membrane is None else _rows(membrane),
-        _row(voltage, spikes),
+        _rows(voltage[None])[0],
         *_constants(gain, dynamics),
     )
     return spikes, voltage, membrane
@@ -44,7 +47,7 @@ def backward(
         _rows(membrane),
         _row(initial, membrane),
         _rows(grad_current),
-        _row(grad_initial, membrane),
+        _rows(grad_initial[None])[0],
         *_constants(gain, dynamics),
         dynamics.surrogate,
         dynamics.alpha,

@@ -8,25 +8,12 @@ LIF and PLIF have gain = 1/τ and leak = 1, IF has gain = 1 and leak = 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
+from spikformer.neurons.dynamics import Dynamics
 from spikformer.neurons.steps import lif_charge
 from spikformer.neurons.surrogates import surrogate_gradient
-from spikformer.vocabulary import Surrogate
-
-
-@dataclass(frozen=True)
-class Dynamics:
-    """What a neuron does, but for its time constant, which may be learnt."""
-
-    leaky: bool = True
-    v_threshold: float = 1.0
-    v_reset: float = 0.0
-    surrogate: Surrogate = "sigmoid"
-    alpha: float = 4.0
 
 
 def forward(

@@ -9,6 +9,7 @@ These are the definition. `multistep` computes the same over all steps at once, 
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from spikformer.neurons.surrogates import spike
@@ -52,5 +53,5 @@ def _fire(
     membrane: Tensor, v_threshold: float, v_reset: float, surrogate: Surrogate, alpha: float
 ) -> tuple[Tensor, Tensor]:
     spikes = spike(membrane - v_threshold, surrogate, alpha)
-    fired = spikes.detach()  # the reset is detached: no gradient passes through S here
-    return spikes, membrane * (1 - fired) + v_reset * fired
+    # The reset is detached: no gradient passes through S here.
+    return spikes, torch.where(spikes.detach() > 0, v_reset, membrane)

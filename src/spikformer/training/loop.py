@@ -31,6 +31,8 @@ def train(
     optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.06}, {"params": others, "weight_decay": 0.0}])
     generator = torch.Generator().manual_seed(seed)
     batches = len(data.labels) // batch_size
+    if batches == 0:
+        raise ValueError(f"Training needs at least one batch of {batch_size} samples, got {len(data.labels)}.")
     step, total, warm_up = 0, epochs * batches, 2 * batches
     model.train()
     for epoch in range(1, epochs + 1):
