@@ -1,0 +1,71 @@
+"""Events to frames: nothing lost, slices equal, polarity and place kept."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spikformer.data.events.frames import to_frames
+from spikformer.data.events.recording import Recording
+
+
+def recording(count: int, size: tuple[int, int] = (12, 16), seed: int = 0) -> Recording:
+    random = np.random.default_rng(seed)
+    height, width = size
+    return Recording(
+        np.sort(random.integers(0, 1_000_000, count)),
+        random.integers(0, width, count).astype(np.int16),
+        random.integers(0, height, count).astype(np.int16),
+        random.random(count) < 0.5,
+        size,
+    )
+
+
+def by_loop(events: Recording, num_frames: int, slicing: str) -> np.ndarray:
+    """The definition, event by event."""
+    frames = np.zeros((num_frames, 2, *events.size), np.float32)
+    count, start, end = len(events.time_us), events.time_us[0], events.time_us[-1]
+    for index in range(count):
+        if slicing == "count":
+            frame = min(index // max(count // num_frames, 1), num_frames - 1)
+        else:
+            frame = int((events.time_us[index] - start) * num_frames // (end - start + 1))
+        frames[frame, int(events.on[index]), events.y[index], events.x[index]] += 1
+    return frames
+
+
+@given(count=st.integers(1, 200), num_frames=st.integers(1, 20), slicing=st.sampled_from(["count", "time"]))
+@settings(max_examples=60, deadline=None)
+def test_frames_are_what_the_definition_says(count: int, num_frames: int, slicing: str) -> None:
+    events = recording(count)
+    frames = to_frames(events, num_frames, slicing=slicing)
+    assert frames.dtype == np.float32
+    assert np.array_equal(frames, by_loop(events, num_frames, slicing))
+    assert frames.sum() == count
+
+
+def test_slices_have_equal_counts_and_the_last_takes_the_rest() -> None:
+    assert to_frames(recording(103), 10).sum((1, 2, 3)).tolist() == [10] * 9 + [13]
+
+
+def test_off_is_channel_0_and_on_channel_1() -> None:
+    one = Recording(np.array([5]), np.array([3], np.int16), np.array([7], np.int16), np.array([True]), (12, 16))
+    frames = to_frames(one, 1)
+    assert np.argwhere(frames).tolist() == [[0, 1, 7, 3]]
+
+
+def test_resizing_keeps_every_event_and_cropping_the_middle() -> None:
+    events = recording(500, size=(128, 128))
+    small = to_frames(events, 4, size=(64, 32))
+    assert small.shape == (4, 2, 64, 32)
+    assert small.sum() == 500
+    whole = to_frames(events, 4)
+    assert np.array_equal(small, whole.reshape(4, 2, 64, 2, 32, 4).sum((3, 5)))
+    assert np.array_equal(to_frames(events, 4, size=(64, 32), fit="crop"), whole[:, :, 32:96, 48:80])
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(ValueError, match="num_frames must be at least 1, got 0"):
+        to_frames(recording(5), 0)
+    with pytest.raises(ValueError, match=r"Cannot crop a sensor of 12×16 to 16×16; resize instead"):
+        to_frames(recording(5), 1, size=(16, 16), fit="crop")
