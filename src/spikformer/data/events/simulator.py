@@ -68,7 +68,7 @@ class EventCamera:
         return np.concatenate([*legs, corners[-1:]])
 
     def _log_brightness(self, images: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Images [B, H, W] as the moved sensor sees them [B, h, w], linearly interpolated; beyond the edge it is dark."""
+        """Images [B, H, W] as the moved sensor sees them [B, h, w], interpolated linearly; beyond its edge is dark."""
         _, image_height, image_width = images.shape
         height, width = self.size
         rows = (np.arange(height) + 0.5 - offset[0]) * image_height / height - 0.5

@@ -1,0 +1,20 @@
+"""Image files of every set the paper uses, as arrays of bytes; nothing here normalises, augments or batches."""
+
+from spikformer.data.images.cifar import Cifar, LabelledImages, read_cifar
+from spikformer.data.images.crop import evaluation_crop, evaluation_size
+from spikformer.data.images.folder import ImageFolder, LabelledFiles, scan_folder
+from spikformer.data.images.idx import read_idx
+from spikformer.data.images.picture import read_picture
+
+__all__ = [
+    "Cifar",
+    "ImageFolder",
+    "LabelledFiles",
+    "LabelledImages",
+    "evaluation_crop",
+    "evaluation_size",
+    "read_cifar",
+    "read_idx",
+    "read_picture",
+    "scan_folder",
+]

@@ -1,0 +1,173 @@
+"""CIFAR-10 and CIFAR-100 as published: the python or the binary version, as a folder or as the .tar.gz itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spikformer.data.images.archives import find_files, read_found
+from spikformer.data.images.pickles import read_pickle
+
+logger = logging.getLogger(__name__)
+
+_NUM_PIXELS = 3 * 32 * 32
+
+
+class LabelledImages(NamedTuple):
+    """Images uint8 [N, 3, 32, 32] and their labels int64 [N]."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+
+class Cifar(NamedTuple):
+    """Both splits, and the names of the classes: the fine ones of CIFAR-100."""
+
+    train: LabelledImages
+    test: LabelledImages
+    class_names: tuple[str, ...]
+    num_train_batches: int  # of five of CIFAR-10, of one of CIFAR-100
+
+
+class _Version(NamedTuple):
+    """Where the files of one version are, and how they are called."""
+
+    folder: str
+    archive: str
+    train: tuple[str, ...]
+    test: str
+    class_names: str
+
+
+class _Kind(NamedTuple):
+    """What the files of one set hold, and the versions it comes in."""
+
+    num_classes: int
+    label_key: str  # in the python version's dicts
+    names_key: str
+    label_bytes: int  # before the pixels in each row of the binary version; the last one is the label we want
+    versions: tuple[_Version, ...]
+
+
+_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+_BINARY_BATCHES = tuple(f"{name}.bin" for name in _BATCHES)
+_CIFAR10 = (
+    _Version("cifar-10-batches-py", "cifar-10-python.tar.gz", _BATCHES, "test_batch", "batches.meta"),
+    _Version("cifar-10-batches-bin", "cifar-10-binary.tar.gz", _BINARY_BATCHES, "test_batch.bin", "batches.meta.txt"),
+)
+_CIFAR100 = (
+    _Version("cifar-100-python", "cifar-100-python.tar.gz", ("train",), "test", "meta"),
+    _Version("cifar-100-binary", "cifar-100-binary.tar.gz", ("train.bin",), "test.bin", "fine_label_names.txt"),
+)
+_KINDS = {
+    "cifar10": _Kind(10, "labels", "label_names", 1, _CIFAR10),
+    "cifar100": _Kind(100, "fine_labels", "fine_label_names", 2, _CIFAR100),
+}
+
+
+def read_cifar(root: str | os.PathLike[str], which: str) -> Cifar:
+    """The set "cifar10" or "cifar100" from its archive, its folder, or a folder that holds one of these.
+
+    A set with some of its five training files is read as far as it goes, and a warning says how far.
+    """
+    if which not in _KINDS:
+        raise ValueError(f"which must be one of {', '.join(_KINDS)}, got {which!r}.")
+    kind = _KINDS[which]
+    source, version, files = _find(Path(root), kind)
+    batches = [name for name in version.train if name in files]
+    for needed in (version.test, version.class_names):
+        if needed not in files:
+            raise ValueError(f"{source} holds {', '.join(batches)}, but no {needed}; put it there, too.")
+    if len(batches) < len(version.train):
+        logger.warning("%s holds %d of %d training batches: read those.", source, len(batches), len(version.train))
+
+    def content(name: str) -> tuple[bytes, str]:
+        return read_found(files[name], f"{source}/{name}"), f"{source}/{name}"
+
+    read_images = _read_rows if version.test.endswith(".bin") else _read_dict
+    train = _joined([read_images(*content(name), kind) for name in batches])
+    test = _joined([read_images(*content(version.test), kind)])
+    return Cifar(train, test, _read_names(*content(version.class_names), kind), len(batches))
+
+
+def _find(root: Path, kind: _Kind) -> tuple[Path, _Version, Mapping[str, Path | bytes]]:
+    """The first place that has a training file of a version."""
+    if not root.exists():
+        raise FileNotFoundError(f"There is no file or folder {root}.")
+    places = [root]
+    if root.is_dir():
+        places += [root / place for version in kind.versions for place in (version.folder, version.archive)]
+    names = {name for version in kind.versions for name in (*version.train, version.test, version.class_names)}
+    for place in filter(Path.exists, places):
+        files = find_files(place, names)
+        for version in kind.versions:
+            if files.keys() & set(version.train):
+                return place, version, files
+    python, binary = kind.versions
+    raise ValueError(
+        f"{root} holds no training file of CIFAR-{kind.num_classes} ({python.train[0]} or {binary.train[0]}); give "
+        f"{python.archive}, the folder {python.folder}, or the folder that holds one of them."
+    )
+
+
+def _read_dict(content: bytes, name: str, kind: _Kind) -> LabelledImages:
+    values = _dict(content, name)
+    pixels, labels = values.get("data"), values.get(kind.label_key)
+    if not isinstance(pixels, np.ndarray) or pixels.shape[1] != _NUM_PIXELS:
+        raise ValueError(f"{name} should hold rows of {_NUM_PIXELS} pixels as 'data'; it is damaged or another set's.")
+    if not isinstance(labels, list) or len(labels) != len(pixels) or not all(type(label) is int for label in labels):
+        raise ValueError(f"{name} should hold {len(pixels)} labels as {kind.label_key!r}, one for each image.")
+    for row, label in enumerate(labels):
+        _check_label(label, row, name, kind)
+    return LabelledImages(pixels, np.array(labels))
+
+
+def _read_rows(content: bytes, name: str, kind: _Kind) -> LabelledImages:
+    """The binary version: rows of label bytes and pixels, nothing else."""
+    width = kind.label_bytes + _NUM_PIXELS
+    if not content or len(content) % width:
+        raise ValueError(
+            f"{name} has {len(content)} bytes, expected rows of {width}; it is cut short or another set's."
+        )
+    rows = np.frombuffer(content, np.uint8).reshape(-1, width)
+    labels = rows[:, kind.label_bytes - 1]
+    outside = labels >= kind.num_classes
+    if outside.any():
+        _check_label(int(labels[outside.argmax()]), int(outside.argmax()), name, kind)
+    return LabelledImages(rows[:, kind.label_bytes :], labels)
+
+
+def _check_label(label: int, row: int, name: str, kind: _Kind) -> None:
+    if not 0 <= label < kind.num_classes:
+        raise ValueError(f"{name}: image {row} has label {label}, expected 0 to {kind.num_classes - 1}; get it again.")
+
+
+def _joined(parts: list[LabelledImages]) -> LabelledImages:
+    """One copy of all, free to be written to; the parts are views of the files' bytes."""
+    pixels, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return LabelledImages(pixels.reshape(-1, 3, 32, 32), labels.astype(np.int64))
+
+
+def _read_names(content: bytes, name: str, kind: _Kind) -> tuple[str, ...]:
+    if name.endswith(".txt"):
+        names: Any = [line.strip() for line in content.decode("latin-1").splitlines() if line.strip()]
+    else:
+        names = _dict(content, name).get(kind.names_key)
+    if not isinstance(names, list) or len(names) != kind.num_classes:
+        raise ValueError(f"{name} should hold the names of {kind.num_classes} classes.")
+    texts = tuple(text.decode("latin-1") if isinstance(text, bytes) else text for text in names)
+    if not all(isinstance(text, str) and text for text in texts) or len(set(texts)) != len(texts):
+        raise ValueError(f"{name} should hold {kind.num_classes} different names of classes.")
+    return texts
+
+
+def _dict(content: bytes, name: str) -> dict[str, Any]:
+    values = read_pickle(content, name)
+    if not isinstance(values, dict):
+        raise ValueError(f"{name} holds a {type(values).__name__}, expected a dict.")
+    return values
