@@ -114,4 +114,9 @@ def test_train_then_evaluate(tmp_path: Path) -> None:
     measured = json.loads(run("evaluate", trained["weights"], "--json").stdout)
     assert measured["test_accuracy"] == trained["test_accuracy"]
     assert len(measured["accuracy_after_steps"]) == 4
-    assert "does not fit them" in run("train", "spikformer_2_384_cifar10", code=2).stderr
+    assert "spikformer_2_384_cifar10 needs files" in run("train", "spikformer_2_384_cifar10", code=2).stderr
+
+
+def test_evaluate_needs_weights_that_remember_their_data(tmp_path: Path) -> None:
+    sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "fresh.safetensors")
+    assert "does not say which data" in run("evaluate", tmp_path / "fresh.safetensors", code=2).stderr

@@ -10,8 +10,8 @@ from importlib import import_module
 
 VERBS = {
     "models": "List every published model, with its size and the paper's figures",
-    "train": "Train on embedded digits",
-    "evaluate": "Measure the accuracy of saved weights on embedded digits",
+    "train": "Train on embedded digits, as images or as events",
+    "evaluate": "Measure the accuracy of trained weights, after each time step",
     "import": "Convert weights of the authors' code",
     "verify": "Check this installation against the paper and the authors' code",
 }

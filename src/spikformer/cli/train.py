@@ -1,4 +1,4 @@
-"""Train a model on scikit-learn's digits and save it.
+"""Train a model on embedded data, scikit-learn's digits as images or as events, and save it.
 
 Example: spikformer train spikformer_tiny_digits --output runs/digits
 """
@@ -15,11 +15,13 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+DATA = {"spikformer_tiny_digits": "digits", "spikformer_tiny_digits_dvs": "digits_dvs"}
+
 
 @dataclass(frozen=True)
 class Options:
     model: Annotated[str, tyro.conf.Positional] = "spikformer_tiny_digits"
-    """A model for 8×8 images of one channel; `spikformer models` lists all."""
+    """spikformer_tiny_digits or spikformer_tiny_digits_dvs."""
     output: Path | None = None
     """Folder to write last.safetensors into; runs/MODEL by default."""
     epochs: int = 20
@@ -33,32 +35,32 @@ class Options:
 def run(options: Options) -> int:
     import torch
 
-    from spikformer.data import load_digits
+    from spikformer.data import open_dataset
     from spikformer.memory import keep_freed_memory
     from spikformer.models import create_model, save
-    from spikformer.training import evaluate, train
+    from spikformer.training import accuracy_after_steps, train
 
     if options.epochs < 1:
         raise ValueError(f"--epochs must be at least 1, got {options.epochs}.")
     keep_freed_memory()
     torch.manual_seed(options.seed)
     model = create_model(options.model)
-    if (model.config.image_size, model.config.in_channels, model.config.num_classes) != ((8, 8), 1, 10):
+    if options.model not in DATA:
         raise ValueError(
-            f"So far training reads the embedded digits, 8×8 of one channel; {options.model} does not fit them. "
-            "Try spikformer_tiny_digits."
+            f"So far training reads embedded data only, for {' and '.join(DATA)}; {options.model} needs files."
         )
     output = options.output or Path("runs") / options.model
     output.mkdir(parents=True, exist_ok=True)
-    train_split, test_split = load_digits()
+    data = open_dataset(DATA[options.model])
+    model.about = {"model": options.model, "data": data.name, "class_names": data.class_names}
     started = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=options.json) as progress:
         bar = progress.add_task("Training", total=options.epochs)
-        for epoch in train(model, train_split, epochs=options.epochs, seed=options.seed):
+        for epoch in train(model, data, epochs=options.epochs, seed=options.seed):
             progress.update(bar, advance=1, description=f"Epoch {epoch.number}: loss {epoch.loss:.3f}")
     seconds = time.perf_counter() - started
-    accuracy = evaluate(model, test_split)
+    accuracy = accuracy_after_steps(model, data, "test")[-1]
     path = output / "last.safetensors"
     save(model, path)
     if options.json:
