@@ -73,7 +73,7 @@ def test_verify_holds_without_the_native_core() -> None:
 def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path) -> None:
     for path in FOLDER.glob("*.safetensors"):
         with safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
             metadata = file.metadata()
         if path.stem == "imagenet":
             tensors["eval_logits"] = tensors["eval_logits"] + 1e-6

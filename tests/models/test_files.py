@@ -27,7 +27,7 @@ def saved(tmp_path_factory) -> Path:
 
 def contents(path: Path) -> tuple[dict, dict]:
     with safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata())  # noqa: SIM118
+        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata())
 
 
 @pytest.mark.parametrize("name", sf.list_models())

@@ -29,9 +29,7 @@ def run(options: Options) -> int:
 
     model = load(options.weights)
     if "data" not in model.about:
-        raise ValueError(
-            f"{options.weights} does not say which data it was trained on; only `train` notes that."
-        )
+        raise ValueError(f"{options.weights} does not say which data it was trained on; only `train` notes that.")
     data = open_dataset(model.about["data"])
     by_steps = accuracy_after_steps(model, data, "test")
     count = len(data.split("test"))

@@ -112,7 +112,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
     except SafetensorError as error:
         raise ValueError(f"{path} is truncated or not a safetensors file ({error}).") from None
 

@@ -7,6 +7,7 @@ spikes, voltage = neuron(current, voltage)    going on where another call ended
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -56,8 +57,8 @@ class IF(SpikingNeuron):
     leaky = False
 
 
-class LIF(SpikingNeuron):
-    """Leaky integrate-and-fire: H = V + (X − (V − V_reset)) / τ."""
+class _LeakyNeuron(SpikingNeuron):
+    """H = V + (X − (V − V_reset)) / τ."""
 
     def __init__(
         self,
@@ -68,6 +69,17 @@ class LIF(SpikingNeuron):
         alpha: float = 4.0,
     ) -> None:
         super().__init__(v_threshold, v_reset, surrogate, alpha)
+        self._hold(tau)
+
+    @abstractmethod
+    def _hold(self, tau: float) -> None:
+        """Keep τ, as a number or as a parameter."""
+
+
+class LIF(_LeakyNeuron):
+    """Leaky integrate-and-fire, with a fixed τ."""
+
+    def _hold(self, tau: float) -> None:
         if tau < 1:
             raise ValueError(f"tau must be at least 1, got {tau}: a smaller one would overshoot its input.")
         self.tau = tau
@@ -79,18 +91,10 @@ class LIF(SpikingNeuron):
         return f"tau={self.tau:g}, {super().extra_repr()}"
 
 
-class PLIF(SpikingNeuron):
+class PLIF(_LeakyNeuron):
     """Parametric LIF (Fang et al., 2021): one learnable τ per layer, kept above 1 by 1/τ = σ(w)."""
 
-    def __init__(
-        self,
-        tau: float = 2.0,
-        v_threshold: float = 1.0,
-        v_reset: float = 0.0,
-        surrogate: Surrogate = "sigmoid",
-        alpha: float = 4.0,
-    ) -> None:
-        super().__init__(v_threshold, v_reset, surrogate, alpha)
+    def _hold(self, tau: float) -> None:
         if tau <= 1:
             raise ValueError(f"tau must be above 1 for PLIF, got {tau}: 1/τ = σ(w) never reaches 1.")
         self.gain_logit = nn.Parameter(torch.tensor(-math.log(tau - 1)))

@@ -1,0 +1,59 @@
+"""Event files: one reader a format, and the one function that picks it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from spikformer.data.events.formats.aedat2 import read_aedat2
+from spikformer.data.events.formats.aedat3 import read_aedat3
+from spikformer.data.events.formats.aedat4 import read_aedat4
+from spikformer.data.events.formats.nmnist import read_nmnist
+from spikformer.data.events.formats.npy import read_npy
+from spikformer.data.events.formats.npz import read_npz
+from spikformer.data.events.formats.prophesee import read_prophesee
+from spikformer.data.events.formats.source import open_source
+from spikformer.data.events.recording import Recording, check
+
+__all__ = ["ENDINGS", "read_recording"]
+
+# "% " alone would also be an N-MNIST event at (37, 32): the longer text is what every .dat writer puts first.
+_MAGIC: dict[bytes, Callable[[Path], Recording]] = {
+    b"#!AER-DAT2.": read_aedat2,
+    b"#!AER-DAT3.": read_aedat3,
+    b"#!AER-DAT4.": read_aedat4,
+    b"% Data file": read_prophesee,
+    b"\x93NUMPY": read_npy,
+    b"PK\x03\x04": read_npz,
+}
+# An .aedat file says its version itself; one that does not is sent to a reader that says what is missing.
+_ENDING: dict[str, Callable[[Path], Recording]] = {
+    ".aedat": read_aedat2,
+    ".aedat2": read_aedat2,
+    ".aedat4": read_aedat4,
+    ".bin": read_nmnist,
+    ".dat": read_prophesee,
+    ".npy": read_npy,
+    ".npz": read_npz,
+}
+ENDINGS = tuple(_ENDING)
+
+
+def read_recording(path: str | os.PathLike[str]) -> Recording:
+    """The events of a file in any known format, told by its first bytes, or by its ending where these tell nothing.
+
+    A damaged file raises a ValueError of one sentence that names the file and the place in it.
+    """
+    path = Path(path)
+    with open_source(path) as source:
+        beginning = source.read(16)
+    for magic, reader in _MAGIC.items():
+        if beginning.startswith(magic):
+            return check(reader(path), path)
+    if path.suffix.lower() not in _ENDING:
+        raise ValueError(
+            f"{path} is in no event format known here: it starts with {beginning!r}, and its ending is none of "
+            f"{', '.join(ENDINGS)}."
+        )
+    return check(_ENDING[path.suffix.lower()](path), path)

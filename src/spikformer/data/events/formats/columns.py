@@ -1,0 +1,69 @@
+"""NumPy's array format and events as four columns of it: what .npy and .npz files share.
+
+`np.load` is not used: it allocates what an array's header claims before it looks for the data.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from spikformer.data.events.formats.sensors import smallest_size
+from spikformer.data.events.formats.source import excerpt
+from spikformer.data.events.recording import Recording
+
+FIELDS = ("t", "x", "y", "p")
+
+# What fits the recording's own types.
+_RANGES = {"t": (-(2**63), 2**63 - 1), "x": (0, 2**15 - 1), "y": (0, 2**15 - 1), "p": (-1, 1)}
+
+# Of the usual sets, for files that do not say: N-MNIST, DVS128, DAVIS240, ATIS, DAVIS346, VGA, HD.
+_SIZES = [(34, 34), (128, 128), (180, 240), (240, 304), (260, 346), (480, 640), (720, 1280)]
+
+
+def read_array(stream: IO[bytes], place: str) -> np.ndarray:
+    """A one-dimensional array of plain values; nothing is ever unpickled."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of headers by Python 2, which are fine
+            version = np.lib.format.read_magic(stream)
+            if version == (1, 0):
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            elif version == (2, 0):
+                shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+            else:
+                raise ValueError(f"version {version} of the format is not known here")
+    except Exception as error:  # the header is a Python literal, and a damaged one can upset its parser in any way
+        reason = excerpt(error) or type(error).__name__
+        raise ValueError(f"{place}: the array's header is cut off or damaged ({reason}).") from None
+    if dtype.hasobject:
+        raise ValueError(f"{place} holds Python objects, which could carry code; nothing in it was loaded.")
+    if len(shape) != 1 or shape[0] < 0 or dtype.itemsize == 0:
+        raise ValueError(f"{place} has shape {excerpt(shape)} and type {excerpt(dtype)}, expected one dimension.")
+    expected = shape[0] * dtype.itemsize
+    content = stream.read(min(expected, sys.maxsize))
+    if len(content) != expected:
+        raise ValueError(f"{place} is cut off: {len(content)} of its {expected} bytes of data are there.")
+    return np.frombuffer(content, dtype)
+
+
+def recording_of(columns: Mapping[str, np.ndarray], size: tuple[int, int] | None, path: Path) -> Recording:
+    """Events from columns t (microseconds), x, y and p (1 for ON, 0 or -1 for OFF)."""
+    lengths = {name: len(columns[name]) for name in FIELDS}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{path} has columns of different lengths: {lengths}.")
+    for name, (lowest, highest) in _RANGES.items():
+        column = columns[name]
+        if column.ndim != 1 or column.dtype.kind not in "iub":
+            raise ValueError(
+                f"{path}: column {name} is of type {excerpt(column.dtype)}, expected integers (t in microseconds)."
+            )
+        if len(column) and not (lowest <= int(column.min()) and int(column.max()) <= highest):
+            first = int(((column < lowest) | (column > highest)).argmax())
+            raise ValueError(f"{path}: event {first} has {name} = {column[first]}, expected {lowest} to {highest}.")
+    x, y = columns["x"].astype(np.int16), columns["y"].astype(np.int16)
+    return Recording(columns["t"].astype(np.int64), x, y, columns["p"] > 0, size or smallest_size(x, y, _SIZES))

@@ -1,0 +1,63 @@
+"""Prophesee's .dat files of version 2: N-CARS and what Metavision writes.
+
+Not expelliarmus (tonic's choice for them): on a file cut in its header it never returns, and what is left of a cut
+event it drops in silence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from spikformer.data.events.formats.clock import unwrap
+from spikformer.data.events.formats.sensors import check_size, smallest_size
+from spikformer.data.events.formats.source import count_events, excerpt, read_source, text_header
+from spikformer.data.events.recording import Recording
+
+_CD_TYPES = (0, 12)  # Event2d and EventCD: one layout under two names
+
+# N-CARS cuts cars out of a 240 × 304 sensor, at most 100 × 120, and does not say so.
+_SIZES = [(100, 120), (240, 304), (480, 640), (720, 1280)]
+
+
+def read_prophesee(path: Path) -> Recording:
+    """Lines of text that start with %, a byte for the type of events, a byte for their size, then little-endian events.
+
+    uint32 microseconds · uint32 with column in bits 0-13, row in 14-27, ON in 28. Columns and rows count from the
+    upper left corner. The lines may give the sensor (`% Width 640`, `% Height 480`).
+    """
+    data = read_source(path, b"%", "a Prophesee .dat file")
+    lines, start = text_header(data, b"%", b"% end", path)
+    entries = dict(line.split(maxsplit=1) for line in lines if " " in line)
+    if (version := entries.get("Version", "none")) != "2":
+        raise ValueError(f"{path} states the version {excerpt(version)}, expected 2.")
+    if start + 2 > len(data):
+        raise ValueError(f"{path} is cut off in its header, at byte {len(data)}.")
+    kind, event_bytes = data[start], data[start + 1]
+    if kind not in _CD_TYPES or event_bytes != 8:
+        raise ValueError(
+            f"{path}: byte {start} states events of type {kind} and {event_bytes} bytes, expected contrast changes "
+            "(type 0 or 12) of 8 bytes."
+        )
+
+    count = count_events(data, start + 2, event_bytes, path)
+    words = np.frombuffer(data, "<u4", 2 * count, start + 2).reshape(count, 2)
+    event = words[:, 1].astype(np.uint32)
+    polarity = event >> 28
+    if count and polarity.max() > 1:
+        first = int((polarity > 1).argmax())
+        raise ValueError(f"{path}: event {first} has polarity {polarity[first]}, expected 0 or 1; the file is damaged.")
+    x, y = (event & 0x3FFF).astype(np.int16), (event >> 14 & 0x3FFF).astype(np.int16)
+    return Recording(unwrap(words[:, 0].astype(np.uint32)), x, y, polarity != 0, _size(entries, x, y, path))
+
+
+def _size(entries: dict[str, str], x: np.ndarray, y: np.ndarray, path: Path) -> tuple[int, int]:
+    if "Height" not in entries or "Width" not in entries:
+        return smallest_size(x, y, _SIZES)
+    height, width = entries["Height"], entries["Width"]
+    if not (height.isdecimal() and width.isdecimal() and len(height + width) < 20):
+        raise ValueError(
+            f"{path} states a sensor of height {excerpt(height)} and width {excerpt(width)}, expected numbers."
+        )
+    return check_size(int(height), int(width), path)

@@ -1,0 +1,94 @@
+"""Structured arrays, and NumPy's array format as such, against np.load."""
+
+import io
+
+import numpy as np
+import pytest
+
+INTEGERS = {"t": "<i8", "x": "<i2", "y": "<i2", "p": "u1"}
+
+
+def saved(array: np.ndarray, **options) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("order", ["txyp", "xytp", "pyxt"])
+def test_fields_in_any_order_match_np_load(order, some_rows, read):
+    array = np.zeros(len(some_rows), [(name, INTEGERS[name]) for name in order])
+    for i, name in enumerate("txyp"):
+        array[name] = [row[i] for row in some_rows]
+    content = saved(array)
+    recording, loaded = read(content, "a.npy"), np.load(io.BytesIO(content))
+    for column, name in zip(recording[:4], "txyp", strict=True):
+        assert np.array_equal(column, loaded[name])
+
+
+@pytest.mark.parametrize("types", ["<u8 <u2 <u2 ?", ">i4 >u4 >i8 i1", "<i8 <i8 <i8 <i8"])
+def test_any_integers(types, writers, some_rows, read):
+    dtype = list(zip("txyp", types.split(), strict=True))
+    assert writers.rows(read(saved(np.array(some_rows, dtype)), "a.npy")) == some_rows
+
+
+def test_minus_one_is_off(read):
+    array = np.array([(1, 2, 3, -1), (2, 2, 3, 1)], [("t", "i8"), ("x", "i2"), ("y", "i2"), ("p", "i1")])
+    assert read(saved(array), "a.npy").on.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("coordinate", "size"), [(33, (34, 34)), (34, (128, 128)), (128, (180, 240)), (479, (480, 640)), (719, (720, 1280))]
+)
+def test_smallest_usual_sensor(coordinate, size, read):
+    array = np.array([(1, coordinate, coordinate, 1)], list(INTEGERS.items()))
+    assert read(saved(array), "a.npy").size == size
+
+
+def test_python_objects_are_not_loaded(read):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was executed",))
+
+    for array in (np.array([Trap()], object), np.array([(Trap(),)], [("t", object)])):
+        with pytest.raises(ValueError, match="holds Python objects, which could carry code"):
+            read(saved(array, allow_pickle=True), "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(3, [("t", "i8"), ("x", "i2")]), "lacks the fields y, p"),
+        (np.zeros(3, "i8"), "lacks the fields t, x, y, p"),
+        (np.zeros((3, 4)), r"has shape \(3, 4\) and type float64, expected one dimension"),
+        (np.zeros((), "i8"), r"has shape \(\)"),
+        (np.zeros(3, [("t", "f8"), ("x", "i2"), ("y", "i2"), ("p", "i1")]), "column t is of type float64"),
+        (np.zeros(3, [("t", "i8"), ("x", "i2", 2), ("y", "i2"), ("p", "i1")]), "column x is of type int16"),
+        (np.array([(1, 2, 3, 7)], list(INTEGERS.items())), "event 0 has p = 7, expected -1 to 1"),
+        (np.array([(1, -2, 3, 1)], list(INTEGERS.items())), "event 0 has x = -2"),
+        (np.array([(1, 0, 0, 1), (2**63, 0, 0, 1)], [("t", "u8"), ("x", "i2"), ("y", "i2"), ("p", "?")]),
+         "event 1 has t = 9223372036854775808"),
+        (np.array([(1, 0, 70000, 1)], [("t", "i8"), ("x", "i2"), ("y", "i8"), ("p", "?")]), "event 0 has y = 70000"),
+    ],
+)  # fmt: skip
+def test_arrays_that_are_no_events(array, message, read):
+    with pytest.raises(ValueError, match=message):
+        read(saved(array), "a.npy")
+
+
+def test_bad_array_headers(writers, some_rows, read):
+    content = writers.formats["npy"].write(some_rows)
+    for damaged in (
+        content[:40],
+        content.replace(b"\x93NUMPY\x01", b"\x93NUMPY\x07"),
+        content.replace(b"'shape'", b"'shade'"),
+        content.replace(b"(7,)", b"(7,("),
+        content.replace(b"'<i2'", b"'<q9'"),
+    ):
+        with pytest.raises(ValueError, match="header is cut off or damaged"):
+            read(damaged, "a.npy")
+    with pytest.raises(ValueError, match="is cut off: 3 of its 119 bytes"):
+        read(content[: 3 - 119], "a.npy")
+    with pytest.raises(ValueError, match=r"shape \(-7,\)"):
+        read(content.replace(b"(7,), ", b"(-7,),"), "a.npy")
+    with pytest.raises(ValueError, match="is cut off"):
+        read(content.replace(b"(7,), }" + b" " * 30, b"(9" + b"9" * 30 + b",), }"), "a.npy")
