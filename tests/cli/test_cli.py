@@ -43,6 +43,7 @@ def test_wrong_use_is_a_sentence() -> None:
     assert "There is no model 'nothing'" in run("train", "nothing", code=2).stderr
     assert "--epochs must be at least 1, got 0" in run("train", "--epochs", 0, code=2).stderr
     assert "No model matches 'nothing*'" in run("models", "nothing*", code=2).stderr
+    assert "--seed must be a whole number from 0" in run("train", "--seed", -1, code=2).stderr
     assert "There is no file nowhere.safetensors" in run("evaluate", "nowhere.safetensors", code=2).stderr
     run("evaluate", code=2)
     run("models", "--nonsense", code=2)
@@ -85,6 +86,16 @@ def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path) -> None
 
 def test_verify_without_its_goldens_is_wrong_use(tmp_path: Path) -> None:
     assert "There is no file" in run("verify", "--golden", tmp_path, code=2).stderr
+    assert "There is no folder" in run("verify", "--golden", tmp_path / "nowhere", code=2).stderr
+    sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "cifar10.safetensors")
+    assert "is not a golden file" in run("verify", "--golden", tmp_path, code=2).stderr
+
+
+def test_an_output_that_cannot_be_a_folder(tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text("")
+    assert f"File exists: {file}" in run("train", "--output", file, code=2).stderr
+    assert "Not a directory" in run("train", "--output", file / "run", code=2).stderr
 
 
 def test_import_official(tmp_path: Path) -> None:
@@ -99,6 +110,16 @@ def test_import_official(tmp_path: Path) -> None:
     assert (
         json.loads(run("import", source, "--num-heads", 4, "--output", output, "--json").stdout)["config"]["depth"] == 2
     )
+
+
+def test_import_never_overwrites_its_source(tmp_path: Path) -> None:
+    source = tmp_path / "weights.safetensors"
+    golden = FOLDER / "cifar10.safetensors"
+    source.write_bytes(golden.read_bytes())
+    for output in (source, tmp_path / "weights.pth"):
+        text = run("import", source, "--num-heads", 4, "--output", output, code=2).stderr
+        assert "--output must be another file than the source and end in .safetensors" in text
+    assert source.read_bytes() == golden.read_bytes()
 
 
 def test_import_refuses_what_it_cannot_read(tmp_path: Path) -> None:

@@ -48,6 +48,17 @@ def test_export(name: str) -> None:
         assert torch.allclose(program.module()(x), model(x), atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["spikformer_tiny_digits", "transformer_4_384_cifar10"])
+def test_export_with_any_batch(name: str) -> None:
+    model = small(name)
+    x = frames_for(model.config, batch_size=3, dtype=torch.float32)
+    program = torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=512)},))
+    with torch.no_grad():
+        for batch_size in (1, 2, 7):
+            other = frames_for(model.config, batch_size=batch_size, dtype=torch.float32, seed=batch_size)
+            assert torch.allclose(program.module()(other), model(other), atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_training_under_autocast_keeps_membranes_in_float32(dtype) -> None:
     model = small().train()

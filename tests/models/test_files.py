@@ -77,10 +77,17 @@ def test_loading_draws_no_random_numbers(saved: Path) -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_a_file_that_is_about_nothing_loads(saved: Path, tmp_path: Path) -> None:
+    tensors, metadata = contents(saved)
+    del metadata["about"]
+    save_file(tensors, tmp_path / "bare.safetensors", metadata)
+    assert sf.load(tmp_path / "bare.safetensors").about == {}
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere\.safetensors"):
         sf.load(tmp_path / "nowhere.safetensors")
-    with pytest.raises(FileNotFoundError, match="There is no file"):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
         sf.load(tmp_path)
 
 
@@ -134,6 +141,7 @@ def change_config(**fields):
         (lambda t, m: t.update({"head.bias": torch.zeros(10).int()}), r"head\.bias should be torch.float32"),
         (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), r"should be torch.float32, as its neighbours"),
         (lambda t, m: t.update({"head.weight": torch.zeros(10, 64, dtype=torch.int8)}), r"a floating-point type, is"),
+        (lambda t, m: t["head.bias"].fill_(float("nan")), r"head\.bias holds NaN or infinity; its training went wrong"),
         (change_config(flux=1), r"config that this release refuses: ModelConfig has no field 'flux'"),
         (change_config(depth=-2), r"config that this release refuses: depth must be"),
         (change_config(depth=10**9), r"holds \d+ tensors, too few for 1000000000 blocks"),

@@ -136,7 +136,7 @@ def test_a_state_dict_that_does_not_fit(change, sentence: str) -> None:
 
 
 def test_the_number_of_heads_must_fit() -> None:
-    with pytest.raises(ValueError, match=r"divisible by num_heads, got 5"):
+    with pytest.raises(ValueError, match=r"width 32, which cannot be divided by num_heads=5; give the number"):
         sf.from_official(load_golden("cifar10").state, num_heads=5)
     with pytest.raises(ValueError, match=r"was trained with num_heads=4, got num_heads=8"):
         sf.from_official(CHECKPOINT, num_heads=8)

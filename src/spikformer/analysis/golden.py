@@ -40,7 +40,17 @@ class Golden:
 
 
 def load_golden(variant: str, folder: Path = FOLDER) -> Golden:
-    metadata, tensors = read_safetensors(folder / f"{variant}.safetensors")
+    """One recording from a folder of them; another file of that name is refused."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder} of golden files.")
+    path = folder / f"{variant}.safetensors"
+    try:
+        return _parse(variant, *read_safetensors(path))
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a golden file: it lacks {error}.") from None
+
+
+def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -> Golden:
     sizes = json.loads(metadata["config"])
     counts = json.loads(metadata["spike_counts"])
     x = tensors["input"]

@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 
 VERBS = {
-    "models": "List every published model, with its size and the paper's figures",
+    "models": "List every model, with its size and the paper's figures",
     "train": "Train on embedded digits, as images or as events",
     "evaluate": "Measure the accuracy of trained weights, after each time step",
     "import": "Convert weights of the authors' code",
@@ -17,6 +17,7 @@ VERBS = {
 }
 
 _MODULES = {"import": "import_official"}
+_MISTAKEN_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,12 +52,19 @@ def _run(verb: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"spikformer {verb}: interrupted.", file=sys.stderr)
         return 1
-    except (ValueError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        print(f"spikformer {verb}: {error}", file=sys.stderr)
+    except (ValueError, *_MISTAKEN_PATHS) as error:
+        print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"spikformer {verb}: {error}", file=sys.stderr)
+        print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)
         return 1
+
+
+def _sentence(error: Exception) -> str:
+    """The system's own errors as "what: which file"; ours are sentences already."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.strerror}: {error.filename}"
+    return str(error)
 
 
 def _help() -> str:

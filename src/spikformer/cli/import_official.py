@@ -19,7 +19,7 @@ class Options:
     source: Annotated[Path, tyro.conf.Positional]
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int
-    """Heads of the attention, which no weight tells: 12 for CIFAR, 8 for ImageNet (12 at width 768), 16 for DVS."""
+    """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
     output: Path | None = None
     """Where to write; by default beside the source, ending in .spikformer.safetensors."""
     time_steps: int | None = None
@@ -35,6 +35,8 @@ def run(options: Options) -> int:
 
     stem = options.source.name.removesuffix(".tar").removesuffix(".pth").removesuffix(".safetensors")
     output = options.output or options.source.with_name(f"{stem}.spikformer.safetensors")
+    if output.suffix != ".safetensors" or output.resolve() == options.source.resolve():
+        raise ValueError(f"--output must be another file than the source and end in .safetensors, got {output}.")
     model = from_official(
         options.source, num_heads=options.num_heads, time_steps=options.time_steps, image_size=options.image_size
     )

@@ -42,6 +42,8 @@ def run(options: Options) -> int:
 
     if options.epochs < 1:
         raise ValueError(f"--epochs must be at least 1, got {options.epochs}.")
+    if not 0 <= options.seed < 2**63:
+        raise ValueError(f"--seed must be a whole number from 0 to 2⁶³ − 1, got {options.seed}.")
     keep_freed_memory()
     torch.manual_seed(options.seed)
     model = create_model(options.model)

@@ -79,10 +79,19 @@ class SpikingSelfAttention(nn.Module):
         )
 
 
+_FLOAT_QUERY_KEY = {
+    "identity": "identity",
+    "relu": "relu",
+    "leaky_relu": "leaky_relu",
+    "softmax": "identity",
+    "softmax_float_value": "identity",
+}
+
+
 def _query_key_neuron(config: ModelConfig) -> SpikingNeuron | Activation:
     if config.attention in ("ssa", "random"):
         return build_neuron(config)
-    return Activation(config.attention if config.attention in ("relu", "leaky_relu") else "identity")
+    return Activation(_FLOAT_QUERY_KEY[config.attention])
 
 
 def _value_neuron(config: ModelConfig) -> SpikingNeuron | Activation:

@@ -54,7 +54,7 @@ def channels_last(x: Tensor) -> Tensor:
     """[B, C, H, W] with channels innermost in memory: fast to convolve, and tokens then are a view of the map."""
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
-    if 1 in (len(x), channels):
+    if not torch.compiler.is_compiling() and 1 in (x.shape[0], channels):
         # A dimension of one leaves its stride undefined, and PyTorch guesses the layout from the strides.
         x = x.as_strided(x.shape, (channels * height * width, 1, width * channels, channels))
     return x

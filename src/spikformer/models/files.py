@@ -57,7 +57,8 @@ def load(path: str | os.PathLike[str]) -> Spikformer:
         raise ValueError(
             f"{path} has format version {version!r}, this release reads up to {FORMAT_VERSION}; update spikformer."
         )
-    fields, about = _read_json(metadata, "config", path), _read_json(metadata, "about", path)
+    fields = _read_json(metadata, "config", path)
+    about = _read_json(metadata, "about", path) if "about" in metadata else {}
     try:
         config = ModelConfig.from_dict(fields)
     except ValueError as error:
@@ -102,19 +103,25 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) ->
             )
         if tensors[name].dtype != wanted:
             raise ValueError(f"{source}: {name} should be {wanted}, as its neighbours, is {tensors[name].dtype}.")
+        if not torch.isfinite(tensors[name]).all():
+            raise ValueError(f"{source}: {name} holds NaN or infinity; its training went wrong before it was saved.")
     model.load_state_dict(tensors, assign=True)
     return model.eval()
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Metadata and tensors of any safetensors file; a missing or damaged one is said in a sentence."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         with safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
     except SafetensorError as error:
-        raise ValueError(f"{path} is truncated or not a safetensors file ({error}).") from None
+        raise ValueError(
+            f"{path} is truncated or not a safetensors file ({error}); `spikformer import` reads the authors' files."
+        ) from None
 
 
 def write_atomically(path: Path, content: bytes) -> None:

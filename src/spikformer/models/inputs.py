@@ -82,8 +82,9 @@ def _check_frames(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
     if x.device != weight.device:
         raise ValueError(f"Expected the input on {weight.device}, where the model is, got {x.device}; use x.to().")
     if x.dtype != weight.dtype and not _autocast_takes(x):
+        scale = "" if x.dtype.is_floating_point else " and scale it as in training"
         raise ValueError(
-            f"Expected {weight.dtype}, the model's dtype, got {x.dtype}; convert with x.to({weight.dtype})."
+            f"Expected {weight.dtype}, the model's dtype, got {x.dtype}; convert with x.to({weight.dtype}){scale}."
         )
     # Neither a graph that is being compiled nor a tensor without data can be asked for its values.
     if type(x) is Tensor and not x.is_meta and not torch.compiler.is_compiling() and not torch.isfinite(x).all():

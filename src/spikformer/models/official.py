@@ -82,7 +82,13 @@ def from_official(
             tensors[key] = tensor.long()  # a cast of the whole file may have made counters float
     trained_steps = arguments.get("time_step", arguments.get("T", preset.time_steps))
     trained_size = arguments.get("img_size", _size_by_position(state, preset))
-    config = _with_sizes(preset, tensors, name).override(
+    sizes = _with_sizes(preset, tensors, name)
+    if num_heads < 1 or sizes.embed_dim % num_heads:
+        raise ValueError(
+            f"{name} has width {sizes.embed_dim}, which cannot be divided by num_heads={num_heads}; "
+            "give the number of heads it was trained with."
+        )
+    config = sizes.override(
         num_heads=num_heads,
         time_steps=trained_steps if time_steps is None else time_steps,
         image_size=trained_size if image_size is None else image_size,
