@@ -4,8 +4,7 @@
     python benchmarks/bench_model.py --quick     fewer repeats
 
 The share is what the network's multiply-accumulates, counted by torch's FLOP counter, would take at the GEMM rate,
-over what they took. Each case has a process of its own, so that its peak memory is its own, and starts with steps of
-training, so that every layer fires.
+over what they took. Each case has a process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -59,8 +58,9 @@ def measure(batch_size: int, train: bool = False, repeats: int = 10, **overrides
         with torch.no_grad():
             model(images)
 
-    for _ in range(2):
-        train_step()
+    with torch.no_grad():  # norms see data, so that every layer fires
+        for _ in range(10):
+            model(images[:8])
     model.train(train)
     step = train_step if train else eval_step
     with FlopCounterMode(display=False) as counter:
@@ -89,7 +89,9 @@ def measure_orders(repeats: int) -> dict[str, dict[int, float]]:
     import torch
 
     from spikformer.layers import mixing
+    from spikformer.memory import keep_freed_memory
 
+    keep_freed_memory()
     torch.set_num_threads(2)
     results: dict[str, dict[int, float]] = {name: {} for name in ORDERS}
     for num_tokens in TOKENS:
