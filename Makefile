@@ -32,6 +32,7 @@ demo: $(INSTALLED)
 	$(BIN)/spikformer evaluate runs/demo/last.safetensors
 	@echo "==> Checking this installation against the paper and the authors' code"
 	$(BIN)/spikformer verify
+	@echo "==> Done. The weights are runs/demo/last.safetensors; $(BIN)/spikformer --help shows what else there is"
 
 test: lint
 	@echo "==> Running the tests"
