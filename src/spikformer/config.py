@@ -11,6 +11,9 @@ from typing import Any, get_args
 
 from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate
 
+_SPIKING_FIELDS = ("tau", "v_threshold", "attention_v_threshold", "v_reset", "surrogate", "surrogate_alpha")
+_IDLE_FIELDS = {"if": ("tau",), "relu": _SPIKING_FIELDS, "gelu": _SPIKING_FIELDS}
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -189,8 +192,10 @@ class ModelConfig:
             raise ValueError(f"qk_pool must be odd, so that the number of tokens stays, got {self.qk_pool}.")
 
     def _check_effects(self) -> None:
-        if self.neuron in ("if", "relu", "gelu") and self.tau != 2.0:
-            raise ValueError(f"tau has no effect with neuron={self.neuron!r}, which has no leak; leave it 2.0.")
+        for field in fields(self):
+            idle = field.name in _IDLE_FIELDS.get(self.neuron, ())
+            if idle and getattr(self, field.name) != field.default:
+                raise ValueError(f"{field.name} has no effect with neuron={self.neuron!r}; leave it {field.default!r}.")
         if self.learnable_scale and self.attention in ("softmax", "softmax_float_value", "none"):
             raise ValueError(f"learnable_scale has no effect with attention={self.attention!r}; leave it False.")
         if self.qk_pool > 1 and self.attention == "none":

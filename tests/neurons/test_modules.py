@@ -44,14 +44,20 @@ def test_the_membrane_stays_wide_under_narrow_currents(dtype) -> None:
     assert torch.equal(voltage, wide_voltage)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("lif", LIF), ("if", IF), ("plif", PLIF), ("relu", Activation)])
+@pytest.mark.parametrize(("name", "kind"), [("lif", LIF), ("if", IF), ("plif", PLIF)])
 def test_a_config_builds_its_neuron(name: str, kind: type) -> None:
     config = ModelConfig(neuron=name, v_reset=-0.1, surrogate="arctan", surrogate_alpha=2.0)
     neuron = build_neuron(config, 0.5)
     assert type(neuron) is kind
-    if kind is not Activation:
-        assert (neuron.dynamics.v_threshold, neuron.dynamics.v_reset) == (0.5, -0.1)
-        assert (neuron.dynamics.surrogate, neuron.dynamics.alpha) == ("arctan", 2.0)
+    assert (neuron.dynamics.v_threshold, neuron.dynamics.v_reset) == (0.5, -0.1)
+    assert (neuron.dynamics.surrogate, neuron.dynamics.alpha) == ("arctan", 2.0)
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu"])
+def test_a_config_builds_its_activation(name: str) -> None:
+    neuron = build_neuron(ModelConfig(neuron=name))
+    assert isinstance(neuron, Activation)
+    assert neuron.name == name
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu", "leaky_relu", "identity"])

@@ -96,7 +96,7 @@ def write_folder(tmp_path: Path) -> Callable[[dict[str, bytes]], Path]:
 @pytest.fixture
 def write_archive(tmp_path: Path) -> Callable[..., Path]:
     def write(files: dict[str, bytes], name: str = "cifar.tar.gz", folder: str = "cifar/", mode: str = "w:gz") -> Path:
-        with tarfile.open(tmp_path / name, mode) as archive:  # type: ignore[call-overload]
+        with tarfile.open(tmp_path / name, mode) as archive:
             for file, content in files.items():
                 member = tarfile.TarInfo(folder + file)
                 member.size = len(content)

@@ -29,7 +29,7 @@ def read_or_message(path):
         return None, str(error)
 
 
-def read_or_refuse(path) -> None:
+def assert_read_or_refused(path) -> None:
     """Either a sound recording or a ValueError of one sentence that names the file; nothing else."""
     recording, message = read_or_message(path)
     if recording is None:
@@ -84,7 +84,7 @@ def test_fuzz_damaged_files(data, format_name, writers, some_rows, scratch):
     content += data.draw(st.binary(max_size=20))
     path = scratch / f"damaged{written.ending}"
     path.write_bytes(content)
-    read_or_refuse(path)
+    assert_read_or_refused(path)
 
 
 @quickly
@@ -105,7 +105,7 @@ def test_fuzz_damaged_files(data, format_name, writers, some_rows, scratch):
 def test_fuzz_random_bytes(content, ending, magic, scratch):
     path = scratch / f"random{ending}"
     path.write_bytes(magic + content)
-    read_or_refuse(path)
+    assert_read_or_refused(path)
 
 
 def test_every_truncation_is_refused_or_ends_between_events(format_name, writers, some_rows, scratch):
