@@ -7,13 +7,14 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench pictures clean
 
 help:
 	@echo "make demo      train, save, load and check a small Spikformer on embedded digits, in about a minute"
 	@echo "make test      lint and run every test"
 	@echo "make lint      ruff and mypy"
-	@echo "make bench     speed and memory of spikformer_4_384_cifar10 on this machine"
+	@echo "make bench     speed and memory of spikformer_4_384_cifar10, and of the data path, on this machine"
+	@echo "make pictures  draw the pictures of the documentation"
 	@echo "make install   only make .venv; then .venv/bin/spikformer --help"
 	@echo "make clean     remove .venv and everything built"
 
@@ -47,6 +48,10 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	@echo "==> Measuring speed and memory (close other programs first)"
 	$(BIN)/python benchmarks/bench_model.py
+	$(BIN)/python benchmarks/bench_data.py
+
+pictures: $(INSTALLED)
+	$(BIN)/python docs/pictures/draw.py
 
 clean:
 	rm -rf .venv build dist

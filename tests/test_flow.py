@@ -16,15 +16,22 @@ FLOW = [
     "config",
     "presets",
     "memory",
+    "disk",
     "neurons",
     "layers",
     "models",
     "data",
     "training",
     "analysis",
+    "visualise",
     "cli",
 ]
-PARALLEL = {("training", "analysis"), ("data", "analysis")}  # neither reads the other
+PARALLEL = {
+    ("training", "analysis"),
+    ("data", "analysis"),
+    ("data", "visualise"),
+    ("training", "visualise"),
+}  # neither reads the other
 
 
 def imported_rooms(file: Path) -> set[str]:

@@ -44,6 +44,18 @@ def test_the_tree_exists() -> None:
         assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
 
 
+def test_the_python_of_the_documentation_runs(tmp_path: Path) -> None:
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+            run([sys.executable, "-W", "error", "-c", snippet], tmp_path)
+
+
+def test_pictures_of_the_documentation_are_drawn_by_their_script() -> None:
+    names = {path.stem for path in (ROOT / "docs" / "pictures").glob("*.jpg")}
+    script = (ROOT / "docs" / "pictures" / "draw.py").read_text()
+    assert names == set(re.findall(r'^    "(\w+)": draw_', script, re.MULTILINE))
+
+
 @pytest.mark.parametrize("page", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text())

@@ -14,17 +14,8 @@ import spikformer as sf
 from spikformer.analysis.golden import FOLDER
 from spikformer.cli import VERBS
 
-COMMAND = Path(sys.executable).with_name("spikformer")
 
-
-def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
-    assert result.returncode == code, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    return result
-
-
-def test_help_lists_every_verb_and_the_version_is_told() -> None:
+def test_help_lists_every_verb_and_the_version_is_told(run) -> None:
     text = run("--help").stdout
     assert all(f"  {verb} " in text for verb in VERBS)
     assert run().stdout == text
@@ -32,13 +23,13 @@ def test_help_lists_every_verb_and_the_version_is_told() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself_with_an_example(verb: str) -> None:
+def test_every_verb_explains_itself_with_an_example(verb: str, run) -> None:
     text = run(verb, "--help").stdout
     assert f"Example: spikformer {verb}" in text
     assert "--json" in text
 
 
-def test_wrong_use_is_a_sentence() -> None:
+def test_wrong_use_is_a_sentence(run) -> None:
     assert "there is no verb 'trian'; choose from models" in run("trian", code=2).stderr
     assert "There is no model 'nothing'" in run("train", "nothing", code=2).stderr
     assert "--epochs must be at least 1, got 0" in run("train", "--epochs", 0, code=2).stderr
@@ -49,21 +40,21 @@ def test_wrong_use_is_a_sentence() -> None:
     run("models", "--nonsense", code=2)
 
 
-def test_models() -> None:
+def test_models(run) -> None:
     rows = json.loads(run("models", "*cifar10", "--json").stdout)
     assert {row["name"] for row in rows} == set(sf.list_models("*cifar10"))
     assert next(row for row in rows if row["name"] == "spikformer_4_384_cifar10")["parameters"] == 9_324_730
     assert "spikformer_tiny_digits" in run("models").stdout
 
 
-def test_verify_holds() -> None:
+def test_verify_holds(run) -> None:
     report = json.loads(run("verify", "--json").stdout)
     assert report["failed"] == 0
     assert report["seconds"] < 60
     assert all(check["holds"] for check in report["checks"])
 
 
-def test_verify_holds_without_the_native_core() -> None:
+def test_verify_holds_without_the_native_core(run) -> None:
     """As on a machine without a compiler: the import fails, plain PyTorch computes the same."""
     code = "import sys; sys.modules['spikformer._native'] = None; from spikformer.cli import main; sys.exit(main())"
     result = subprocess.run([sys.executable, "-c", code, "verify"], capture_output=True, text=True, check=False)
@@ -71,7 +62,7 @@ def test_verify_holds_without_the_native_core() -> None:
     assert "no native core: neurons run in plain PyTorch" in " ".join(result.stdout.split())
 
 
-def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path) -> None:
+def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path, run) -> None:
     for path in FOLDER.glob("*.safetensors"):
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
@@ -84,21 +75,21 @@ def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path) -> None
     assert "FAILS" in text
 
 
-def test_verify_without_its_goldens_is_wrong_use(tmp_path: Path) -> None:
+def test_verify_without_its_goldens_is_wrong_use(tmp_path: Path, run) -> None:
     assert "There is no file" in run("verify", "--golden", tmp_path, code=2).stderr
     assert "There is no folder" in run("verify", "--golden", tmp_path / "nowhere", code=2).stderr
     sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "cifar10.safetensors")
     assert "is not a golden file" in run("verify", "--golden", tmp_path, code=2).stderr
 
 
-def test_an_output_that_cannot_be_a_folder(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_a_folder(tmp_path: Path, run) -> None:
     file = tmp_path / "file.txt"
     file.write_text("")
     assert f"File exists: {file}" in run("train", "--output", file, code=2).stderr
     assert "Not a directory" in run("train", "--output", file / "run", code=2).stderr
 
 
-def test_import_official(tmp_path: Path) -> None:
+def test_import_official(tmp_path: Path, run) -> None:
     source = FOLDER / "official_timm_checkpoint.pth.tar"
     output = tmp_path / "ours.safetensors"
     result = run("import", source, "--num-heads", 4, "--output", output)
@@ -112,7 +103,7 @@ def test_import_official(tmp_path: Path) -> None:
     )
 
 
-def test_import_never_overwrites_its_source(tmp_path: Path) -> None:
+def test_import_never_overwrites_its_source(tmp_path: Path, run) -> None:
     source = tmp_path / "weights.safetensors"
     golden = FOLDER / "cifar10.safetensors"
     source.write_bytes(golden.read_bytes())
@@ -122,22 +113,23 @@ def test_import_never_overwrites_its_source(tmp_path: Path) -> None:
     assert source.read_bytes() == golden.read_bytes()
 
 
-def test_import_refuses_what_it_cannot_read(tmp_path: Path) -> None:
+def test_import_refuses_what_it_cannot_read(tmp_path: Path, run) -> None:
     bad = tmp_path / "bad.pth"
     bad.write_bytes(b"not a checkpoint")
     assert "bad.pth" in run("import", bad, "--num-heads", 4, code=2).stderr
     assert list(tmp_path.iterdir()) == [bad], "no partial output is left behind"
 
 
-def test_train_then_evaluate(tmp_path: Path) -> None:
+def test_train_then_evaluate(tmp_path: Path, run) -> None:
     trained = json.loads(run("train", "--epochs", 2, "--output", tmp_path / "run", "--json").stdout)
     assert trained["test_accuracy"] > 0.5
     measured = json.loads(run("evaluate", trained["weights"], "--json").stdout)
     assert measured["test_accuracy"] == trained["test_accuracy"]
     assert len(measured["accuracy_after_steps"]) == 4
-    assert "spikformer_2_384_cifar10 needs files" in run("train", "spikformer_2_384_cifar10", code=2).stderr
+    no_files = run("train", "spikformer_2_384_cifar10", "--data", tmp_path, code=2).stderr
+    assert "For cifar10, get cifar-10-python.tar.gz from https://" in no_files
 
 
-def test_evaluate_needs_weights_that_remember_their_data(tmp_path: Path) -> None:
+def test_evaluate_needs_weights_that_remember_their_data(tmp_path: Path, run) -> None:
     sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "fresh.safetensors")
     assert "does not say which data" in run("evaluate", tmp_path / "fresh.safetensors", code=2).stderr

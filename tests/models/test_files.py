@@ -185,4 +185,4 @@ def test_a_kill_while_saving_leaves_the_old_file_whole(saved: Path, tmp_path: Pa
         process.stdout.close()
         assert sf.load(path).config == sf.load(saved).config
     others = [other.name for other in tmp_path.iterdir() if other != path]
-    assert all(name.startswith(".model.safetensors.") for name in others), "only hidden halves may stay"
+    assert all(name.startswith(".") and name.endswith(".half") for name in others), "only hidden halves may stay"

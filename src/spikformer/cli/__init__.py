@@ -10,7 +10,8 @@ from importlib import import_module
 
 VERBS = {
     "models": "List every model, with its size and the paper's figures",
-    "train": "Train on embedded digits, as images or as events",
+    "data": "Look at a data set, or check every file of it",
+    "train": "Train a model on images or events; on embedded digits by default",
     "evaluate": "Measure the accuracy of trained weights, after each time step",
     "import": "Convert weights of the authors' code",
     "verify": "Check this installation against the paper and the authors' code",

@@ -1,6 +1,19 @@
-"""Data sets: so far the embedded ones; readers of image and event files stand ready in `images` and `events`."""
+"""Data sets by name, as batches: `open_dataset` for the set, `Loader` for its batches, `Augmenter` for training."""
 
-from spikformer.data.catalogue import open_dataset
+from spikformer.data.catalogue import list_datasets, open_dataset, open_for_model, options_of
+from spikformer.data.damage import DamagedFilesError
 from spikformer.data.dataset import ArraySamples, DataSet, Samples
+from spikformer.data.loading import Batch, Loader
 
-__all__ = ["ArraySamples", "DataSet", "Samples", "open_dataset"]
+__all__ = [
+    "ArraySamples",
+    "Batch",
+    "DamagedFilesError",
+    "DataSet",
+    "Loader",
+    "Samples",
+    "list_datasets",
+    "open_dataset",
+    "open_for_model",
+    "options_of",
+]

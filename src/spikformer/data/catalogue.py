@@ -1,17 +1,166 @@
-"""Data sets by name."""
+"""Data sets by name: one function opens them all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from spikformer.config import ModelConfig
+from spikformer.data import embedded
+from spikformer.data.addresses import SOURCES
 from spikformer.data.dataset import DataSet
-from spikformer.data.embedded import digits, digits_dvs
+from spikformer.data.events import sets as events
+from spikformer.data.events.cache import FrameCache
+from spikformer.data.events.frames import Fit, Slicing
+from spikformer.data.images import sets as images
+from spikformer.data.places import cache_folder
 
-EMBEDDED: dict[str, Callable[[], DataSet]] = {"digits": digits, "digits_dvs": digits_dvs}
+_IMAGES = ("size", "validation_share")
+_PICTURES = (*_IMAGES, "crop_ratio", "class_names")
+_EVENTS = ("size", "validation_share", "time_steps", "slicing", "fit", "cache_gb")
 
 
-def open_dataset(name: str) -> DataSet:
-    """A data set by its name; so far the embedded ones."""
-    if name not in EMBEDDED:
-        raise ValueError(f"There is no data set {name!r} yet; choose from {', '.join(EMBEDDED)}.")
-    return EMBEDDED[name]()
+class _Entry(NamedTuple):
+    """How to open a set, from a form made of the options that have a meaning for it."""
+
+    open: Callable[..., DataSet]
+    form: Callable[..., Any]
+    options: tuple[str, ...]
+    embedded: bool = False
+
+
+_SETS = {
+    "digits": _Entry(embedded.digits, images.ImageForm, ("size",), embedded=True),
+    "digits_dvs": _Entry(
+        embedded.digits_dvs,
+        partial(events.EventForm, time_steps=8),
+        ("size", "time_steps", "slicing", "fit"),
+        embedded=True,
+    ),
+    "mnist": _Entry(images.mnist, images.ImageForm, _IMAGES),
+    "fashion_mnist": _Entry(images.fashion_mnist, images.ImageForm, _IMAGES),
+    "cifar10": _Entry(images.cifar10, images.ImageForm, _IMAGES),
+    "cifar100": _Entry(images.cifar100, images.ImageForm, _IMAGES),
+    "imagenet": _Entry(images.imagenet, images.ImageForm, _PICTURES),
+    "image_folder": _Entry(images.image_folder, images.ImageForm, _PICTURES),
+    "cifar10dvs": _Entry(events.cifar10dvs, events.EventForm, _EVENTS),
+    "dvs128": _Entry(events.dvs128, events.EventForm, _EVENTS),
+    "n_mnist": _Entry(events.n_mnist, events.EventForm, _EVENTS),
+    "event_folder": _Entry(events.event_folder, events.EventForm, (*_EVENTS, "class_names")),
+}
+
+
+def list_datasets() -> list[str]:
+    """Names of all sets."""
+    return list(_SETS)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Which options of `open_dataset` have a meaning for a set."""
+    return _entry(name).options
+
+
+def open_dataset(
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    size: tuple[int, int] | None = None,
+    validation_share: float | None = None,
+    crop_ratio: float | None = None,
+    class_names: Sequence[str] | None = None,
+    time_steps: int | None = None,
+    slicing: Slicing | None = None,
+    fit: Fit | None = None,
+    cache_gb: float | None = None,
+) -> DataSet:
+    """A data set by its name; an option that is None is the set's own choice, one that it does not have is refused.
+
+    Files are read from `root`. Without it they are kept in the user's cache folder, and downloaded to it if they may
+    be; SPIKFORMER_CACHE names another folder. Embedded sets need neither.
+
+        size              of images and frames: height, width
+        validation_share  of the training split, held out of it where the set has no validation split (0.1)
+        crop_ratio        of picture files: how much of the short side evaluation sees (0.875)
+        class_names       of folders: in the order of a model's outputs, if not all classes are there, or not in order
+        time_steps        frames of a recording (16)
+        slicing, fit      how frames are made of events, see `to_frames`
+        cache_gb          how much disk decoded frames may take (10); 0 decodes in every epoch
+    """
+    entry = _entry(name)
+    given: dict[str, Any] = {
+        "size": size,
+        "validation_share": validation_share,
+        "crop_ratio": crop_ratio,
+        "class_names": class_names,
+        "time_steps": time_steps,
+        "slicing": slicing,
+        "fit": fit,
+        "cache_gb": cache_gb,
+    }
+    given = {option: value for option, value in given.items() if value is not None}
+    if needless := given.keys() - set(entry.options):
+        raise ValueError(f"{name} has no option {', '.join(sorted(needless))}; it has {', '.join(entry.options)}.")
+    if "cache_gb" in entry.options:
+        given["cache"] = _frame_cache(given.pop("cache_gb", 10.0))
+    form = entry.form(**given)
+    if entry.embedded:
+        if root is not None:
+            raise ValueError(f"{name} is embedded and reads no files, got the folder {os.fspath(root)}.")
+        return entry.open(form)
+    return _from_files(entry, name, root, form)
+
+
+def open_for_model(
+    config: ModelConfig,
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+    validation_share: float | None = None,
+) -> DataSet:
+    """A data set in the form that a model wants: its image size, and for events its number of time steps."""
+    options = options_of(name)
+    return open_dataset(
+        name,
+        root,
+        size=config.image_size,
+        time_steps=config.time_steps if "time_steps" in options else None,
+        class_names=class_names if "class_names" in options else None,
+        validation_share=validation_share if "validation_share" in options else None,
+    )
+
+
+def _entry(name: str) -> _Entry:
+    if name not in _SETS:
+        near = get_close_matches(name, _SETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_SETS)}."
+        raise ValueError(f"There is no data set {name!r}; {hint}")
+    return _SETS[name]
+
+
+def _frame_cache(gigabytes: float) -> FrameCache | None:
+    if not 0 <= gigabytes < float("inf"):
+        raise ValueError(f"cache_gb must be 0 or more, got {gigabytes!r}.")
+    return FrameCache(cache_folder() / "frames", int(gigabytes * 1e9)) if gigabytes else None
+
+
+def _from_files(entry: _Entry, name: str, root: str | os.PathLike[str] | None, form: Any) -> DataSet:
+    from spikformer.data.downloads import default_folder, download, how_to_get  # slow to import, rarely needed
+
+    source = SOURCES.get(name)
+    if source is None and root is None:
+        raise ValueError(f"{name} reads a folder of yours; say which one (--data).")
+    folder = Path(root) if root is not None else default_folder(name)
+    try:
+        return entry.open(folder, form)
+    except FileNotFoundError as error:
+        if source is None:
+            raise
+        if root is not None:
+            raise FileNotFoundError(f"{error} {how_to_get(source, folder)}") from None
+    download(source, folder)
+    return entry.open(folder, form)

@@ -9,9 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+SPLITS = ("train", "validation", "test")
+
 
 class Samples(Protocol):
-    """One split: arrays by index, each with a label. Images are uint8 [C, H, W], event frames float32 [T, 2, H, W]."""
+    """One split: arrays by index, each with a label. Images are uint8 [C, H, W], event frames counts [T, 2, H, W].
+
+    Reading a damaged sample raises a ValueError or an OSError of one sentence that names its file.
+    """
 
     @property
     def labels(self) -> np.ndarray: ...
@@ -37,27 +42,37 @@ class DataSet:
     train: Samples | None
     validation: Samples | None
     test: Samples | None
+    can_mirror: bool = False
+    """A mirror image keeps its class; not so where left and right are classes, nor for letters and digits."""
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     """Of brightness between 0 and 1, by channel; None where inputs are taken as they are, as counts of events."""
 
     def split(self, name: str) -> Samples:
         """The split "train", "validation" or "test"."""
-        if name not in ("train", "validation", "test"):
-            raise ValueError(f"A split is one of train, validation, test, got {name!r}.")
+        if name not in SPLITS:
+            raise ValueError(f"A split is one of {', '.join(SPLITS)}, got {name!r}.")
         samples = getattr(self, name)
         if samples is None:
-            raise ValueError(f"{self.name} has no {name} split here.")
+            there = [split for split in SPLITS if getattr(self, split) is not None]
+            raise ValueError(f"{self.name} has no {name} split here; it has {' and '.join(there)}.")
         return samples
 
-    def prepare(self, samples: np.ndarray) -> Tensor:
+    def scale(self, samples: Tensor) -> Tensor:
+        """In float32: images as brightness between 0 and 1, frames as counts."""
+        return samples.to(torch.float32) if self.events else samples.to(torch.float32) / 255
+
+    def normalise(self, brightness: Tensor) -> Tensor:
+        """Images between 0 and 1 with the set's mean and deviation taken out; frames as they are."""
+        if self.mean is None or self.std is None:
+            return brightness
+        mean, std = (brightness.new_tensor(value).view(-1, 1, 1) for value in (self.mean, self.std))
+        return (brightness - mean) / std
+
+    def prepare(self, samples: np.ndarray | Tensor) -> Tensor:
         """Images [B, C, H, W] as a model wants them, scaled and normalised; frames [B, T, C, H, W] with time first."""
-        if self.events:
-            return torch.as_tensor(samples).transpose(0, 1)
-        x = torch.as_tensor(samples, dtype=torch.float32) / 255
-        if self.mean is not None and self.std is not None:
-            x = (x - torch.tensor(self.mean).view(-1, 1, 1)) / torch.tensor(self.std).view(-1, 1, 1)
-        return x
+        x = self.normalise(self.scale(torch.as_tensor(samples)))
+        return x.transpose(0, 1) if self.events else x
 
 
 @dataclass(frozen=True)
@@ -76,17 +91,3 @@ class ArraySamples:
 
     def source(self, index: int) -> str:
         return f"{self.name}, sample {index}"
-
-    def take(self, indices: np.ndarray) -> ArraySamples:
-        return ArraySamples(self.arrays[indices], self.labels[indices], self.name)
-
-
-def hold_out(labels: np.ndarray, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of what is kept and of what is held out, the same share of every class, drawn by the seed, in order."""
-    random = np.random.default_rng(seed)
-    held = [
-        random.permutation(members)[: round(share * len(members))]
-        for members in (np.flatnonzero(labels == label) for label in np.unique(labels))
-    ]
-    out = np.sort(np.concatenate(held))
-    return np.setdiff1d(np.arange(len(labels)), out), out

@@ -7,45 +7,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from spikformer.data.dataset import ArraySamples, DataSet, hold_out
-from spikformer.data.events.frames import to_frames
+from spikformer.data.dataset import ArraySamples, DataSet
+from spikformer.data.events.frames import FrameForm
+from spikformer.data.events.sets import EventForm
 from spikformer.data.events.simulator import EventCamera
+from spikformer.data.images.samples import resized
+from spikformer.data.images.sets import ImageForm
+from spikformer.data.splits import Subset, hold_out
 
 _CLASSES = tuple(str(digit) for digit in range(10))
 
 
-def digits() -> DataSet:
+def digits(form: ImageForm) -> DataSet:
     """8×8 gray images."""
     brightness, labels = _read()
     images = np.round(brightness * 255).astype(np.uint8)[:, None]
     train, validation, test = _splits(ArraySamples(images, labels, "digits"))
-    pixels = train.arrays / 255
+    pixels = images[train.indices] / 255
+    size = form.size or (8, 8)
     return DataSet(
         name="digits",
         class_names=_CLASSES,
         channels=1,
-        size=(8, 8),
+        size=size,
         events=False,
-        train=train,
-        validation=validation,
-        test=test,
+        train=resized(train, size),
+        validation=resized(validation, size),
+        test=resized(test, size),
         mean=(float(pixels.mean()),),
         std=(float(pixels.std()),),
     )
 
 
-def digits_dvs(time_steps: int = 8, seed: int = 0) -> DataSet:
-    """Frames of 16×16 from an event camera, two polarities, T slices of equal numbers of events."""
+def digits_dvs(form: EventForm) -> DataSet:
+    """Frames of 16×16 from an event camera, two polarities."""
     camera = EventCamera()
     brightness, labels = _read()
-    recordings = camera.watch(brightness, seed)
-    frames = np.stack([to_frames(recording, time_steps) for recording in recordings])
+    size = form.size or camera.size
+    frame_form = FrameForm(form.time_steps, size, form.slicing, form.fit)
+    frames = np.stack([frame_form.apply(recording) for recording in camera.watch(brightness)])
     train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
     return DataSet(
         name="digits_dvs",
         class_names=_CLASSES,
         channels=2,
-        size=camera.size,
+        size=size,
         events=True,
         train=train,
         validation=validation,
@@ -61,7 +67,7 @@ def _read() -> tuple[np.ndarray, np.ndarray]:
     return digits.images / 16, digits.target.astype(np.int64)
 
 
-def _splits(samples: ArraySamples) -> tuple[ArraySamples, ArraySamples, ArraySamples]:
+def _splits(samples: ArraySamples) -> tuple[Subset, Subset, Subset]:
     rest, test = hold_out(samples.labels, 0.2)
     train, validation = hold_out(samples.labels[rest], 0.1)
-    return samples.take(rest[train]), samples.take(rest[validation]), samples.take(test)
+    return Subset(samples, rest[train]), Subset(samples, rest[validation]), Subset(samples, test)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
+from spikformer.disk import write_atomically
 from spikformer.models.spikformer import Spikformer
 
 FORMAT = "spikformer"
@@ -122,27 +122,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise ValueError(
             f"{path} is truncated or not a safetensors file ({error}); `spikformer import` reads the authors' files."
         ) from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """All of it or nothing: a reader never meets half a file, and a failure takes its half away.
-
-    Only a kill may leave a half beside the path, under a name that starts with a dot.
-    """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
-    half = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
-        with half.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
 
 
 def _listed(names: set[str]) -> str:

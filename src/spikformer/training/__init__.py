@@ -1,5 +1,5 @@
 """Training and evaluation."""
 
-from spikformer.training.loop import Epoch, accuracy_after_steps, train
+from spikformer.training.loop import Accuracy, Epoch, measure_accuracy, train
 
-__all__ = ["Epoch", "accuracy_after_steps", "train"]
+__all__ = ["Accuracy", "Epoch", "measure_accuracy", "train"]

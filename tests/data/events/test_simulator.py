@@ -59,7 +59,7 @@ def test_a_pixel_fires_as_often_as_its_change_has_thresholds() -> None:
     """Over a whole excursion, ON minus OFF events times θ is the change of log brightness, to within one θ."""
     camera = QUIET
     recording = camera.watch(bar())[0]
-    path = camera._path()
+    path = camera.path()
     half = len(path) // 2
     change = camera._log_brightness(bar(), path[half])[0] - camera._log_brightness(bar(), path[0])[0]
     early = recording.time_us <= half * camera.step_us

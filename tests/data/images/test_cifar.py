@@ -109,13 +109,13 @@ def test_missing_files_are_named(which: str, version: str, tiny_cifar, tmp_path:
     files = tiny_cifar(which, version)
     (tmp_path / "empty").mkdir()
     with pytest.raises(
-        ValueError, match=rf"holds no training file of CIFAR-\d+ .* give cifar-{which[5:]}-python.tar.gz"
+        FileNotFoundError, match=rf"holds no training file of CIFAR-\d+ .* give cifar-{which[5:]}-python.tar.gz"
     ):
         read_cifar(tmp_path / "empty", which)
     test = next(name for name in files if name.startswith("test"))
     with pytest.raises(ValueError, match=rf"but no {test}; put it there, too"):
         read_cifar(write_archive({name: files[name] for name in files if name != test}), which)
-    with pytest.raises(ValueError, match="holds no training file"):
+    with pytest.raises(FileNotFoundError, match="holds no training file"):
         read_cifar(write_archive({test: files[test]}), which)
     names = next(name for name in files if "meta" in name or "names" in name)
     with pytest.raises(ValueError, match=rf"but no {names}; put it there, too"):
@@ -127,7 +127,7 @@ def test_wrong_arguments(tiny_cifar, write_archive, tmp_path: Path) -> None:
         read_cifar(tmp_path, "cifar1000")
     with pytest.raises(FileNotFoundError, match="There is no file or folder"):
         read_cifar(tmp_path / "none", "cifar10")
-    with pytest.raises(ValueError, match="holds no training file of CIFAR-10 "):
+    with pytest.raises(FileNotFoundError, match="holds no training file of CIFAR-10 "):
         read_cifar(write_archive(tiny_cifar("cifar100", "python")), "cifar10")
 
 

@@ -5,7 +5,7 @@ Channel 0 counts OFF events, channel 1 ON events, as in the authors' code.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -13,6 +13,21 @@ from spikformer.data.events.recording import Recording
 
 Slicing = Literal["count", "time"]
 Fit = Literal["resize", "crop"]
+
+
+class FrameForm(NamedTuple):
+    """What frames should be like, see `to_frames`."""
+
+    time_steps: int
+    size: tuple[int, int]
+    slicing: Slicing = "count"
+    fit: Fit = "resize"
+
+    def apply(self, recording: Recording) -> np.ndarray:
+        """Frames in the smallest integers that hold them: a quarter of the bytes to keep, to move and to send."""
+        frames = to_frames(recording, self.time_steps, slicing=self.slicing, size=self.size, fit=self.fit)
+        kinds = (np.uint8, np.int16, np.int32)
+        return frames.astype(next(kind for kind in kinds if frames.max() <= np.iinfo(kind).max))
 
 
 def to_frames(
@@ -30,6 +45,8 @@ def to_frames(
     """
     if num_frames < 1:
         raise ValueError(f"num_frames must be at least 1, got {num_frames}.")
+    if slicing not in get_args(Slicing) or fit not in get_args(Fit):
+        raise ValueError(f"Slicing is by count or time, and fit is resize or crop, got {slicing!r} and {fit!r}.")
     x, y, inside = _place(recording, size or recording.size, fit)
     height, width = size or recording.size
     frame = _slice_by_count if slicing == "count" else _slice_by_time

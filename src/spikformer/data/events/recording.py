@@ -18,6 +18,12 @@ class Recording(NamedTuple):
     size: tuple[int, int]
 
 
+def swap_axes(recording: Recording) -> Recording:
+    """Rows as columns: the picture mirrored at its diagonal."""
+    time_us, x, y, on, (height, width) = recording
+    return Recording(time_us, y, x, on, (width, height))
+
+
 def check(recording: Recording, path: Path) -> Recording:
     """The recording, if it is one: not empty, inside its sensor, in the order of time."""
     count = len(recording.time_us)

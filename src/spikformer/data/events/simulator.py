@@ -44,7 +44,7 @@ class EventCamera:
             raise ValueError(f"Expected images [B, H, W] of brightness 0 to 1, got shape {list(images.shape)}.")
         random = np.random.default_rng(seed)
         thresholds = np.maximum(random.normal(self.threshold, self.threshold_spread, self.size), self.threshold / 2)
-        path = self._path()
+        path = self.path()
         memory = self._log_brightness(images, path[0])
         events = [
             found
@@ -60,7 +60,7 @@ class EventCamera:
             for a, b in pairwise(bounds)
         ]
 
-    def _path(self) -> np.ndarray:
+    def path(self) -> np.ndarray:
         """Offsets (down, right) at every step: around a triangle, back to where it began."""
         corners = np.array([(0.0, 0.0), (1.0, 0.5), (1.0, -0.5), (0.0, 0.0)]) * self.amplitude
         steps = self.saccade_us // self.step_us

@@ -2,19 +2,18 @@
 
 from spikformer.data.images.cifar import Cifar, LabelledImages, read_cifar
 from spikformer.data.images.crop import evaluation_crop, evaluation_size
-from spikformer.data.images.folder import ImageFolder, LabelledFiles, scan_folder
 from spikformer.data.images.idx import read_idx
+from spikformer.data.images.mnist import Mnist, read_mnist
 from spikformer.data.images.picture import read_picture
 
 __all__ = [
     "Cifar",
-    "ImageFolder",
-    "LabelledFiles",
     "LabelledImages",
+    "Mnist",
     "evaluation_crop",
     "evaluation_size",
     "read_cifar",
     "read_idx",
+    "read_mnist",
     "read_picture",
-    "scan_folder",
 ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from spikformer.data.damage import read_each
 from spikformer.data.images.archives import find_files, read_found
 from spikformer.data.images.pickles import read_pickle
 
@@ -90,9 +92,10 @@ def read_cifar(root: str | os.PathLike[str], which: str) -> Cifar:
         return read_found(files[name], f"{source}/{name}"), f"{source}/{name}"
 
     read_images = _read_rows if version.test.endswith(".bin") else _read_dict
-    train = _joined([read_images(*content(name), kind) for name in batches])
-    test = _joined([read_images(*content(version.test), kind)])
-    return Cifar(train, test, _read_names(*content(version.class_names), kind), len(batches))
+    readers: list[Callable[[], Any]] = [partial(_read_names, *content(version.class_names), kind)]
+    readers += [partial(read_images, *content(name), kind) for name in (*batches, version.test)]
+    class_names, *train, test = read_each(readers)
+    return Cifar(_joined(train), _joined([test]), class_names, len(batches))
 
 
 def _find(root: Path, kind: _Kind) -> tuple[Path, _Version, Mapping[str, Path | bytes]]:
@@ -109,7 +112,7 @@ def _find(root: Path, kind: _Kind) -> tuple[Path, _Version, Mapping[str, Path | 
             if files.keys() & set(version.train):
                 return place, version, files
     python, binary = kind.versions
-    raise ValueError(
+    raise FileNotFoundError(
         f"{root} holds no training file of CIFAR-{kind.num_classes} ({python.train[0]} or {binary.train[0]}); give "
         f"{python.archive}, the folder {python.folder}, or the folder that holds one of them."
     )

@@ -3,9 +3,14 @@
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from spikformer.data.images import read_picture, scan_folder
+from spikformer.data.class_folders import ClassFolders, Kind, scan_folders
+
+PICTURES = Kind("images", (".jpg", ".jpeg", ".png", ".tiff", ".webp"))
+
+
+def scan_folder(root: Path, class_names: list[str] | None = None) -> ClassFolders:
+    return scan_folders(root, PICTURES, class_names)
 
 
 def make(root: Path, *files: str) -> Path:
@@ -22,12 +27,12 @@ def test_classes_are_sorted_and_files_in_order(tmp_path: Path) -> None:
     make(tmp_path, "train/dog/b.jpg", "train/dog/a.jpg", "train/cat/z.png", "val/dog/1.jpg", "train/Ant/x.JPEG")
     folder = scan_folder(tmp_path)
     assert folder.class_names == ("Ant", "cat", "dog")
-    train = folder.split("train")
+    train = folder.splits["train"]
     relative = [str(Path(path).relative_to(tmp_path)) for path in train.paths]
     assert relative == ["train/Ant/x.JPEG", "train/cat/z.png", "train/dog/a.jpg", "train/dog/b.jpg"]
     assert train.labels.tolist() == [0, 1, 2, 2]
     assert train.labels.dtype == "int64"
-    assert folder.split("validation").labels.tolist() == [2]  # counted by train's classes, not by its own
+    assert folder.splits["validation"].labels.tolist() == [2]  # counted by train's classes, not by its own
     assert list(folder.splits) == ["train", "validation"]
 
 
@@ -35,16 +40,15 @@ def test_classes_are_sorted_and_files_in_order(tmp_path: Path) -> None:
 def test_one_split_alone_is_enough_for_evaluation(name: str, split: str, tmp_path: Path) -> None:
     folder = scan_folder(make(tmp_path, f"{name}/cat/a.jpg", f"{name}/dog/a.jpg"))
     assert folder.class_names == ("cat", "dog")
-    assert folder.split(split).labels.tolist() == [0, 1]
-    with pytest.raises(FileNotFoundError, match=rf"holds {split}, but no train/<class>/; put its images there"):
-        folder.split("train")
+    assert folder.splits[split].labels.tolist() == [0, 1]
+    assert list(folder.splits) == [split]
 
 
 def test_a_part_of_a_set_is_labelled_by_the_models_classes(tmp_path: Path) -> None:
     make(tmp_path, "val/n03/a.jpg", "val/n01/a.jpg")
     folder = scan_folder(tmp_path, class_names=["n04", "n03", "n02", "n01"])
     assert folder.class_names == ("n04", "n03", "n02", "n01")
-    assert folder.split("validation").labels.tolist() == [1, 3]
+    assert folder.splits["validation"].labels.tolist() == [1, 3]
     with pytest.raises(ValueError, match="validation has the class n01, which is not in the list of class names"):
         scan_folder(tmp_path, class_names=["n03"])
 
@@ -59,9 +63,9 @@ def test_hidden_and_other_files_are_left_alone(tmp_path: Path) -> None:
         "train/cat/d.jpg/",
     )
     make(tmp_path, "train/.git/x.jpg", "train/readme.md", "train/stray.jpg", "__MACOSX/", "notes/")
-    folder = scan_folder(str(tmp_path))
+    folder = scan_folder(tmp_path)
     assert folder.class_names == ("cat",)
-    assert [Path(path).name for path in folder.split("train").paths] == ["a.jpg"]
+    assert [Path(path).name for path in folder.splits["train"].paths] == ["a.jpg"]
 
 
 def test_endings_in_any_case_and_links(tmp_path: Path) -> None:
@@ -70,8 +74,8 @@ def test_endings_in_any_case_and_links(tmp_path: Path) -> None:
     (tmp_path / "train/cat/gone.jpeg").symlink_to(tmp_path / "nowhere")
     (tmp_path / "val").symlink_to(tmp_path / "train")
     folder = scan_folder(tmp_path)
-    assert len(folder.split("train").paths) == 5
-    assert len(folder.split("validation").paths) == 5
+    assert len(folder.splits["train"].paths) == 5
+    assert len(folder.splits["validation"].paths) == 5
 
 
 @pytest.mark.parametrize(
@@ -110,23 +114,19 @@ def test_a_wrong_folder_is_refused_in_a_sentence(files, error, sentence: str, tm
     assert str(tmp_path) in str(caught.value)
 
 
-def test_no_folder_a_file_and_an_unknown_split(tmp_path: Path) -> None:
+def test_no_folder_and_a_file(tmp_path: Path) -> None:
     make(tmp_path, "file.zip", "val/cat/a.jpg")
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         scan_folder(tmp_path / "none")
     with pytest.raises(ValueError, match=r"file.zip is a file, expected a folder with train/<class>/"):
         scan_folder(tmp_path / "file.zip")
-    with pytest.raises(ValueError, match="A split is one of train, validation, test, got 'val'"):
-        scan_folder(tmp_path).split("val")
 
 
 def test_a_class_of_train_may_be_missing_in_val(tmp_path: Path) -> None:
     folder = scan_folder(make(tmp_path, "train/cat/a.jpg", "train/dog/a.jpg", "val/dog/a.jpg"))
-    assert folder.split("validation").labels.tolist() == [1]
+    assert folder.splits["validation"].labels.tolist() == [1]
 
 
-def test_its_paths_can_be_read(tmp_path: Path) -> None:
-    (tmp_path / "val" / "cat").mkdir(parents=True)
-    Image.new("L", (3, 2), 7).save(tmp_path / "val" / "cat" / "a.PNG")
-    (path,) = scan_folder(tmp_path).split("validation").paths
-    assert read_picture(path).tolist() == [[[7] * 3] * 2] * 3
+def test_names_of_splits_in_any_case(tmp_path: Path) -> None:
+    folder = scan_folder(make(tmp_path, "Train/1/a.jpg", "TEST/1/a.jpg"))
+    assert list(folder.splits) == ["train", "test"]

@@ -1,0 +1,203 @@
+"""Look at a data set: a contact sheet and the counts of its classes. Or check it: read every file, list the bad ones.
+
+Sets: digits and digits_dvs need no files; mnist, fashion_mnist, cifar10, cifar100 and cifar10dvs are downloaded if no
+folder is given; n_mnist, dvs128, imagenet, image_folder and event_folder need one.
+
+Example: spikformer data show digits_dvs --output digits.png
+Example: spikformer data check image_folder --data photos
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from spikformer.data import DataSet
+
+
+@dataclass(frozen=True)
+class Options:
+    action: Annotated[Literal["show", "check"], tyro.conf.Positional]
+    """show writes a contact sheet; check reads everything once."""
+    name: Annotated[str, tyro.conf.Positional]
+    """The data set."""
+    data: Path | None = None
+    """Folder or archive with its files."""
+    split: Literal["train", "validation", "test"] | None = None
+    """Show or check this split alone; show takes the first there is."""
+    output: Path | None = None
+    """Where to write the sheet, as .png, .jpg or .webp; NAME_SPLIT.png by default."""
+    rows: int = 12
+    """Classes on the sheet, spread evenly where there are more."""
+    columns: int = 8
+    """Samples of each class on the sheet; of events, frames of one sample."""
+    workers: int = 2
+    """Processes that read for check."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+
+def run(options: Options) -> int:
+    for option in ("rows", "columns"):
+        if not 1 <= getattr(options, option) <= 1000:
+            raise ValueError(f"--{option} must be 1 to 1000, got {getattr(options, option)}.")
+    return _show(options) if options.action == "show" else _check(options)
+
+
+def _show(options: Options) -> int:
+    from spikformer.visualise import save_picture
+
+    data = _open(options, time_steps=options.columns)
+    split = options.split or _there(data)[0]
+    output = options.output or Path(f"{data.name}_{split}.png")
+    save_picture(_sheet(data, split, options.rows, options.columns), output)
+    if options.json:
+        print(json.dumps(_description(data) | {"sheet": str(output)}))
+        return 0
+    console = Console()
+    console.print(_counts_table(data))
+    height, width = data.size
+    kind = "frames of events" if data.events else "images"
+    console.print(f"{kind} of {height}×{width}, {data.channels} channels", highlight=False)
+    console.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _check(options: Options) -> int:
+    from spikformer.data import DamagedFilesError
+
+    if options.workers < 0:
+        raise ValueError(f"--workers must be at least 0, got {options.workers}.")
+    description: dict[str, Any] = {"name": options.name}
+    try:
+        data = _open(options)
+    except DamagedFilesError as damage:
+        bad, verdict = damage.sentences, f"{len(damage.sentences)} of its files cannot be read"
+    else:
+        splits = [options.split] if options.split else _there(data)
+        bad = [sentence for split in splits for sentence in _unreadable(data, split, options)]
+        description = _description(data)
+        total = sum(len(data.split(split)) for split in splits)
+        verdict = f"{len(bad)} of {total} samples cannot be read" if bad else f"all {total} samples can be read"
+        verdict = f"{verdict} ({', '.join(splits)})"
+    if options.json:
+        print(json.dumps(description | {"bad": bad}))
+        return 1 if bad else 0
+    console = Console()
+    for sentence in [*bad, f"{options.name}: {verdict}"]:
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+    return 1 if bad else 0
+
+
+def _unreadable(data: DataSet, split: str, options: Options) -> list[str]:
+    """Why samples of a split cannot be read, a sentence each."""
+    from spikformer.data import Loader
+
+    loader = Loader(data, split, batch_size=16, training=False, workers=options.workers, quiet=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=options.json) as progress:
+        bar = progress.add_task(f"Reading {split}", total=len(data.split(split)))
+        for batch in loader.epoch(0):
+            progress.advance(bar, len(batch.labels) + len(batch.reasons))
+    return list(loader.unreadable)
+
+
+def _open(options: Options, time_steps: int | None = None) -> DataSet:
+    """Decoding events anew: a check must read the files themselves, and a sheet is made once."""
+    from spikformer.data import open_dataset, options_of
+
+    there = options_of(options.name)
+    return open_dataset(
+        options.name,
+        options.data,
+        time_steps=time_steps if "time_steps" in there else None,
+        cache_gb=0 if "cache_gb" in there else None,
+    )
+
+
+def _sheet(data: DataSet, split: str, num_rows: int, num_columns: int) -> Any:
+    from spikformer.visualise import EVENT_LEGEND, contact_sheet
+
+    samples = data.split(split)
+    present = sorted(set(samples.labels.tolist()))
+    chosen = [
+        present[index * len(present) // min(num_rows, len(present))] for index in range(min(num_rows, len(present)))
+    ]
+    rows = [row for label in chosen if (row := _row(data, split, label, num_columns))]
+    if not rows:
+        raise ValueError(f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
+    classes = (
+        f"{len(rows)} of {len(data.class_names)} classes"
+        if len(rows) < len(data.class_names)
+        else f"{len(rows)} classes"
+    )
+    title = f"{data.name}, {split}: {classes}"
+    if not data.events:
+        return contact_sheet(rows, title=title)
+    names = [f"frame {number}" for number in range(1, num_columns + 1)]
+    return contact_sheet(rows, title=title, column_names=names, legend=EVENT_LEGEND)
+
+
+def _row(data: DataSet, split: str, label: int, num_columns: int) -> Any:
+    """The first samples of a class that can be read; of events, the frames of the first. None if none can."""
+    import numpy as np
+
+    from spikformer.visualise import Row, brightest_count, event_tile, image_tile, tile_side
+
+    samples = data.split(split)
+    side = tile_side(*data.size)
+    tiles: list[Any] = []
+    for index in np.flatnonzero(samples.labels == label).tolist():
+        try:
+            sample = samples[index]
+        except (ValueError, OSError):
+            continue
+        if data.events:
+            brightest = brightest_count(sample)
+            return Row(data.class_names[label], [event_tile(frame, side, brightest) for frame in sample])
+        tiles.append(image_tile(sample, side))
+        if len(tiles) == num_columns:
+            break
+    return Row(data.class_names[label], tiles) if tiles else None
+
+
+def _there(data: DataSet) -> list[str]:
+    return [split for split in ("train", "validation", "test") if getattr(data, split) is not None]
+
+
+def _counts(data: DataSet) -> dict[str, list[int]]:
+    import numpy as np
+
+    return {
+        split: np.bincount(data.split(split).labels, minlength=len(data.class_names)).tolist() for split in _there(data)
+    }
+
+
+def _description(data: DataSet) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "class_names": data.class_names,
+        "channels": data.channels,
+        "size": data.size,
+        "events": data.events,
+        "samples_by_class": _counts(data),
+    }
+
+
+def _counts_table(data: DataSet) -> Table:
+    counts = _counts(data)
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_footer=True)
+    table.add_column("Class", "in all", no_wrap=True)
+    for split, numbers in counts.items():
+        table.add_column(split, f"{sum(numbers)}", justify="right")
+    for label, name in enumerate(data.class_names):
+        table.add_row(name, *(str(numbers[label]) for numbers in counts.values()))
+    return table

@@ -1,0 +1,112 @@
+"""Augmentation: what may happen to training samples, validated when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from math import inf, isfinite
+from typing import Any, Literal, get_args
+
+Geometric = Literal["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
+Colour = Literal[
+    "auto_contrast",
+    "equalize",
+    "invert",
+    "posterize",
+    "solarize",
+    "solarize_add",
+    "color",
+    "contrast",
+    "brightness",
+    "sharpness",
+]
+Operation = Literal["identity", "cutout", Geometric, Colour]
+
+GEOMETRIC: tuple[str, ...] = get_args(Geometric)
+COLOUR: tuple[str, ...] = get_args(Colour)
+OPERATIONS: tuple[str, ...] = get_args(Operation)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What may happen to training samples; nothing by default. `policies` holds the published recipes."""
+
+    flip: float = 0.0
+    """Probability of a mirror image."""
+
+    operations: tuple[Operation, ...] = ()
+    """RandAugment's choices: one is drawn for every sample and round, with replacement."""
+    num_operations: int = 1
+    """Rounds, RandAugment's n."""
+    operation_probability: float = 0.5
+    """How often a drawn operation is carried out."""
+    magnitude: float | None = 9.0
+    """From 0 to 10; None draws it from all of that range, every value alike."""
+    magnitude_std: float = 0.0
+    """Deviation of a normal distribution around the magnitude, cut at 0 and 10."""
+
+    erase: float = 0.0
+    """Probability that a rectangle is set to zero, which is the mean colour once images are normalised."""
+
+    mixup: float = 0.0
+    """α of Beta(α, α), from which the weight of a sample against its partner is drawn; 0 is off."""
+    cutmix: float = 0.0
+    """The same for a pasted box."""
+    mix_probability: float = 1.0
+    """How often a batch is mixed at all."""
+    cutmix_share: float = 0.5
+    """Where mixup and cutmix are both on: how often it is cutmix."""
+    label_smoothing: float = 0.0
+    """Share of every target that is spread over all classes."""
+
+    def __post_init__(self) -> None:
+        self._check_operations()
+        self._check_numbers()
+        self._check_effects()
+
+    def _check_operations(self) -> None:
+        given: Any = self.operations
+        if not isinstance(given, list | tuple):
+            raise ValueError(f"operations must be a tuple of names, got {given!r}; write ({given!r},) for one.")
+        object.__setattr__(self, "operations", tuple(given))
+        for name in self.operations:
+            if name not in OPERATIONS:
+                near = get_close_matches(str(name).lower(), OPERATIONS, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(OPERATIONS)}."
+                raise ValueError(f"There is no operation {name!r}; {hint}")
+        rounds: Any = self.num_operations
+        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
+            raise ValueError(f"num_operations must be a whole number of at least 1, got {rounds!r}.")
+
+    def _check_numbers(self) -> None:
+        for name in ("flip", "operation_probability", "erase", "mix_probability", "cutmix_share", "label_smoothing"):
+            self._check_range(name, 1.0)
+        for name in ("magnitude_std", "mixup", "cutmix"):
+            self._check_range(name, inf)
+        if self.magnitude is not None:
+            self._check_range("magnitude", 10.0)
+
+    def _check_range(self, name: str, highest: float) -> None:
+        value: Any = getattr(self, name)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+        if not number or not 0 <= value <= highest:
+            wanted = f"between 0 and {highest:g}" if isfinite(highest) else "finite and at least 0"
+            raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+
+    def _check_effects(self) -> None:
+        idle: dict[str, str] = {}
+        if not (self.mixup and self.cutmix):
+            idle["cutmix_share"] = "unless mixup and cutmix are both on"
+        if not (self.mixup or self.cutmix):
+            idle["mix_probability"] = "without mixup or cutmix"
+        if self.magnitude is None:
+            idle["magnitude_std"] = "where magnitude is None"
+        if not self.operations:
+            names = ("num_operations", "operation_probability", "magnitude", "magnitude_std")
+            idle |= dict.fromkeys(names, "without operations")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in idle and value != field.default:
+                raise ValueError(
+                    f"{field.name} has no effect {idle[field.name]}, got {value!r}; leave it {field.default!r}."
+                )

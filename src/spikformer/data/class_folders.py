@@ -1,0 +1,118 @@
+"""Any set of files sorted into folders: train/<class>/*, val/<class>/*, test/<class>/*. ImageNet is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+_FOLDERS = {"train": ("train",), "validation": ("val", "validation"), "test": ("test",)}
+
+
+class LabelledFiles(NamedTuple):
+    """Paths in the order of classes and names, and their labels int64 [N]."""
+
+    paths: tuple[str, ...]
+    labels: np.ndarray
+
+    def take(self, indices: np.ndarray) -> LabelledFiles:
+        return LabelledFiles(tuple(self.paths[index] for index in indices), self.labels[indices])
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """What a folder holds: the classes, and the files of each split that is there."""
+
+    class_names: tuple[str, ...]
+    splits: Mapping[str, LabelledFiles]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which files count, and what to call them."""
+
+    name: str
+    endings: tuple[str, ...]
+
+    def counts(self, entry: os.DirEntry[str]) -> bool:
+        return not entry.name.startswith(".") and entry.name.lower().endswith(self.endings) and entry.is_file()
+
+
+def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = None) -> ClassFolders:
+    """The classes and files below a folder; any one split will do. Train, TRAIN and train are the same split.
+
+    Labels count the class names in sorted order: those of train, without it those of all other splits. A part of a
+    set, such as ImageNet's val with some of its 1000 classes, needs the `class_names` that a model was trained with.
+    """
+    if root.is_file():
+        raise ValueError(f"{root} is a file, expected a folder with train/<class>/ and val/<class>/.")
+    if not root.is_dir():
+        raise FileNotFoundError(f"There is no folder {root}.")
+    found = {split: scan_classes(folder, kind) for split, folder in _split_folders(root).items()}
+    if not found:
+        raise FileNotFoundError(
+            f"{root} should hold train/<class>/ and val/<class>/ (or validation, test), but holds "
+            f"{listed(sorted(os.listdir(root)))}."
+        )
+    if class_names is None:
+        names = tuple(sorted(found.get("train") or {name for classes in found.values() for name in classes}))
+    else:
+        names = tuple(class_names)
+    for split, classes in found.items():
+        if unknown := classes.keys() - set(names):
+            where = "train" if class_names is None else "the list of class names"
+            raise ValueError(f"{root}: {split} has the class {listed(sorted(unknown))}, which is not in {where}.")
+    return ClassFolders(names, {split: label_files(classes, names) for split, classes in found.items()})
+
+
+def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
+    """The files of each class, by its name: <class>/*."""
+    classes = {}
+    with os.scandir(folder) as entries:
+        visible = [entry for entry in entries if not entry.name.startswith(".")]
+    for entry in visible:
+        if not entry.is_dir():
+            continue
+        with os.scandir(entry.path) as files:
+            classes[entry.name] = sorted(file.path for file in files if kind.counts(file))
+        if not classes[entry.name]:
+            raise ValueError(
+                f"{entry.path} holds no {kind.name}; expected files that end in {', '.join(kind.endings)}, "
+                "not in folders below."
+            )
+    if not classes:
+        loose = sum(map(kind.counts, visible))
+        what = f"{loose} {kind.name}, but no folders to tell their classes" if loose else f"no {kind.name}"
+        raise ValueError(f"{folder} holds {what}; expected {folder.name}/<class>/*.")
+    return classes
+
+
+def label_files(classes: Mapping[str, list[str]], names: Sequence[str]) -> LabelledFiles:
+    """Files in the order of the class names, labelled by their place in it."""
+    present = [(label, classes[name]) for label, name in enumerate(names) if name in classes]
+    labels = np.repeat([label for label, _ in present], [len(paths) for _, paths in present])
+    return LabelledFiles(tuple(path for _, paths in present for path in paths), labels.astype(np.int64))
+
+
+def listed(names: Sequence[str] | Mapping[str, object]) -> str:
+    """The first of many names, for a sentence."""
+    first = list(names)[:3]
+    more = f" and {len(names) - len(first)} more" if len(names) > len(first) else ""
+    return ", ".join(first) + more if first else "nothing"
+
+
+def _split_folders(root: Path) -> dict[str, Path]:
+    folders = sorted(entry for entry in root.iterdir() if entry.is_dir())
+    found = {}
+    for split, names in _FOLDERS.items():
+        meant = [folder for folder in folders if folder.name.lower() in names]
+        if len(meant) > 1:
+            both = " and ".join(folder.name for folder in meant)
+            raise ValueError(f"{root} holds both {both}; which is meant? Rename one of them.")
+        if meant:
+            found[split] = meant[0]
+    return found

@@ -1,0 +1,177 @@
+"""Files of a data set, fetched where they are missing and checked; what goes wrong is said in one sentence.
+
+Call `download` when files are missing from the folder that is ours (`default_folder`), never for a folder that the user
+named: what he put there is his, whole or a sample, with the published checksum or another, and the readers judge it.
+Even in our folder a file with a wrong checksum is left alone and named, not overwritten: someone put it there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pooch
+import requests  # comes with pooch, and its errors come through
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from spikformer.data.addresses import RemoteFile, Source, find_source
+from spikformer.data.places import cache_folder
+
+_CHUNK_BYTES = 1 << 16  # pooch's 1 KiB is a flush and a bar for each
+
+
+def default_folder(name: str) -> Path:
+    """Where a set lives when the user names no folder."""
+    return cache_folder() / "data" / name
+
+
+def how_to_get(source: Source | str, folder: Path) -> str:
+    """For a person: which files of a set to get, from where, and where to put them."""
+    source = find_source(source) if isinstance(source, str) else source
+    return f"For {source.name}, {_remedy(source, folder)}"
+
+
+def download(source: Source | str, folder: Path, *, progress: bool = True, timeout_seconds: float = 30.0) -> list[Path]:
+    """All files of a set, by its name or its source, fetched where they are missing; those already there are kept.
+
+    A file appears under its name when it is whole and its checksum right, not before. The time limit is for the server
+    to say anything, not for the file.
+    """
+    source = find_source(source) if isinstance(source, str) else source
+    if not source.files:
+        raise FileNotFoundError(f"{source.name} cannot be downloaded by a program: {_remedy(source, folder)}")
+    try:
+        missing = [file for file in source.files if not _is_there(file, folder)]
+        if missing:
+            _make_room(missing, folder)
+            _fetch_all(missing, folder, progress, timeout_seconds)
+    except ConnectionError as error:
+        raise ConnectionError(f"{source.name} could not be downloaded ({error}): {_remedy(source, folder)}") from None
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # pooch adds a speech of its own
+        raise OSError(
+            f"{source.name} could not be saved in {folder} ({cause.strerror or cause}): make the folder usable, "
+            "or set SPIKFORMER_CACHE to another."
+        ) from None
+    return [folder / file.name for file in source.files]
+
+
+def _remedy(source: Source, folder: Path) -> str:
+    missing = [name for name in source.file_names if not os.path.exists(folder / name)] or source.file_names
+    them = "it" if len(missing) == 1 else "them"
+    arranged = f", {source.arranged}," if source.arranged else ""
+    return (
+        f"get {', '.join(missing)} from {source.page} and put {them}{arranged} into {folder}, "
+        f"or give the folder that has {them} with --data."
+    )
+
+
+def _is_there(file: RemoteFile, folder: Path) -> bool:
+    path = folder / file.name
+    if not path.is_file():
+        return False
+    algorithm, _, expected = file.checksum.partition(":")
+    found = pooch.file_hash(str(path), alg=algorithm)
+    if found != expected:
+        raise ValueError(
+            f"{path} is not the published file (its {algorithm} is {found}, expected {expected}): move it away to "
+            "download it, or give its folder with --data to use it as it is."
+        )
+    return True
+
+
+def _make_room(files: Sequence[RemoteFile], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    needed, free = sum(file.size_bytes for file in files), shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(f"it needs {needed / 1e9:.2f} GB, {free / 1e9:.2f} GB are free")
+
+
+def _fetch_all(files: Sequence[RemoteFile], folder: Path, progress: bool, timeout_seconds: float) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    console = Console(stderr=True)
+    hidden = not (progress and console.is_terminal)  # in a log, rich would leave empty lines
+    bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden)
+    with _quiet_pooch(), bars:
+        for number, file in enumerate(files, 1):
+            title = f"{file.name} ({number} of {len(files)})"
+            _fetch(file, folder, _Bar(bars, title, file.size_bytes), timeout_seconds)
+
+
+def _fetch(file: RemoteFile, folder: Path, bar: _Bar, timeout_seconds: float) -> None:
+    """From the first address that has it."""
+    reasons = []
+    for address in file.addresses:
+        host = urlsplit(address).netloc
+        try:
+            _retrieve(file, address, folder, bar, timeout_seconds)
+            return
+        except requests.RequestException as error:
+            reasons.append(_reason(error, host))
+        except ValueError:
+            reasons.append(f"what {host} sent has another checksum")
+        bar.reset()
+    raise ConnectionError(", ".join(reasons))
+
+
+def _retrieve(file: RemoteFile, address: str, folder: Path, bar: _Bar, timeout_seconds: float) -> None:
+    answers: list[requests.Response] = []
+    downloader = pooch.HTTPDownloader(
+        bar,
+        chunk_size=_CHUNK_BYTES,
+        timeout=timeout_seconds,
+        headers={"Accept-Encoding": "identity"},  # compressed on the way, the bar would count other bytes than arrive
+        hooks={"response": lambda answer, **_: answers.append(answer)},
+    )
+    try:
+        path = pooch.retrieve(address, file.checksum, file.name, folder, downloader=downloader)
+    finally:
+        for answer in answers:
+            answer.close()  # pooch leaves them open when a transfer fails
+    os.chmod(path, 0o644)  # pooch's temporary files are for their owner alone
+
+
+def _reason(error: requests.RequestException, host: str) -> str:
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"{host} answered {error.response.status_code} {error.response.reason}".rstrip()
+    if isinstance(error, requests.Timeout) or "timed out" in str(error):  # in mid-file it is no Timeout to requests
+        return f"{host} did not answer in time"
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return f"the connection to {host} broke off"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"no secure connection to {host}"
+    return f"no connection to {host}"
+
+
+@contextmanager
+def _quiet_pooch() -> Iterator[None]:
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+class _Bar:
+    """What pooch expects of a bar, in tqdm's words, drawn by rich."""
+
+    def __init__(self, progress: Progress, title: str, size_bytes: int) -> None:
+        self._progress, self._task = progress, progress.add_task(title, total=size_bytes)
+        self.total = size_bytes  # pooch writes the server's word here; ours is known to be right
+
+    def update(self, num_bytes: int) -> None:
+        self._progress.advance(self._task, num_bytes)
+
+    def reset(self) -> None:
+        self._progress.update(self._task, completed=0, visible=True)
+
+    def close(self) -> None:
+        self._progress.update(self._task, visible=False)  # not removed: another address may want it

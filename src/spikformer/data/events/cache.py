@@ -1,0 +1,107 @@
+"""Frames kept on disk, so that a recording is decoded in the first epoch and read back in the next ones.
+
+An entry is a file named by a hash of its key: magic, CRC-32 of the rest, then the frames as .npy. They are not packed:
+that would take longer than decoding most recordings. Entries appear whole or not at all. One that is damaged counts as
+missing, and is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+import time
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from spikformer.disk import HALF, write_atomically
+
+logger = logging.getLogger(__name__)
+
+_MAGIC = b"spikfrm1"
+_ENDING = ".frames"
+_STALE_SECONDS = 3600
+_PORTION = 1 / 16
+
+
+class FrameCache:
+    """At most `max_bytes` of frames in a folder; what was not read for the longest time goes first.
+
+    Several processes may share the folder. Each counts what it wrote and looks at the whole again after a sixteenth
+    of the limit, so that n processes may exceed it by n sixteenths for a while.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self._unseen = max_bytes  # written since the last look; the first write looks
+        self._works = True
+
+    def get(self, key: str) -> np.ndarray | None:
+        """The frames put under a key, or None."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        with suppress(OSError):  # another process may just have removed it; what was read is whole
+            os.utime(path)
+        return _decode(content)
+
+    def put(self, key: str, frames: np.ndarray) -> None:
+        """Keep frames; where that fails, say so once and go on without."""
+        content = _encode(frames)
+        if not self._works or len(content) > self.max_bytes:
+            return
+        path = self._path(key)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content, durable=False)
+            self._unseen += len(content)
+            if self._unseen >= self.max_bytes * _PORTION:
+                self._make_room()
+        except OSError as error:
+            self._works = False
+            logger.warning("Frames are not kept (%s); every epoch decodes events.", error)
+
+    def _path(self, key: str) -> Path:
+        name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:40]
+        return self.folder / f"{name}{_ENDING}"
+
+    def _make_room(self) -> None:
+        entries = []
+        with os.scandir(self.folder) as found:
+            for entry in found:
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    continue
+                if entry.name.endswith(_ENDING):
+                    entries.append((status.st_mtime_ns, status.st_size, entry.path))
+                elif entry.name.endswith(HALF) and time.time() - status.st_mtime > _STALE_SECONDS:
+                    Path(entry.path).unlink(missing_ok=True)  # of a process that was killed
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= self.max_bytes * (1 - _PORTION):
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= size
+        self._unseen = 0
+
+
+def _encode(frames: np.ndarray) -> bytes:
+    array = io.BytesIO()
+    np.lib.format.write_array(array, frames, allow_pickle=False)
+    content = array.getvalue()
+    return _MAGIC + zlib.crc32(content).to_bytes(4, "little") + content
+
+
+def _decode(content: bytes) -> np.ndarray | None:
+    payload = memoryview(content)[12:]
+    if content[:8] != _MAGIC or zlib.crc32(payload).to_bytes(4, "little") != content[8:12]:
+        return None
+    return np.lib.format.read_array(io.BytesIO(payload), allow_pickle=False)

@@ -1,0 +1,173 @@
+"""Batches of a split, in an order that depends on the seed and the epoch alone, whatever reads them.
+
+For training, every process takes its part of each shuffled batch of all: the processes' k-th batches together are
+the k-th batch of a single process. For evaluation, samples come in order and each exactly once.
+
+A sample that cannot be read is never silently lost: see `Loader`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from spikformer.data.dataset import DataSet, Samples
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = 16
+
+
+class Batch(NamedTuple):
+    """Samples as the set has them, bytes [B, C, H, W] or counts [B, T, 2, H, W]; `DataSet.prepare` is next."""
+
+    samples: Tensor
+    labels: Tensor
+    indices: Tensor
+    """Which samples of the split these are."""
+    reasons: tuple[str, ...] = ()
+    """Why samples could not be read, a sentence each."""
+
+
+class Loader:
+    """A split as batches, epoch after epoch.
+
+    Any number of `workers`, processes that read ahead, gives the same batches; `pin_memory` speeds up copies to a GPU.
+    A process among several says its `rank` and the `world_size`; `batch_size` is its own.
+
+    In training, what cannot be read is replaced by the next sample that can, so that batches keep their size; in
+    evaluation it is left out. Either way it is counted in `unreadable`, and the first is told in a warning, unless
+    `quiet`. `strict` raises instead.
+    """
+
+    def __init__(
+        self,
+        data: DataSet,
+        split: str,
+        batch_size: int,
+        *,
+        training: bool,
+        seed: int = 0,
+        workers: int = 0,
+        pin_memory: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        strict: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        if batch_size < 1 or workers < 0 or not 0 <= rank < world_size:
+            raise ValueError(
+                "Expected batch_size ≥ 1, workers ≥ 0 and a rank below world_size, got "
+                f"{batch_size}, {workers}, {rank} and {world_size}."
+            )
+        samples = data.split(split)
+        if training and len(samples) < batch_size * world_size:
+            raise ValueError(
+                f"Training needs at least one batch of {batch_size * world_size} samples, but {data.name} has "
+                f"{len(samples)} for {split}."
+            )
+        self.unreadable: Counter[str] = Counter()
+        """How often samples could not be read, by the sentence that says why."""
+        self._split = f"{data.name}, {split}"
+        self._strict, self._quiet = strict, quiet
+        self._order = _Order(len(samples), batch_size, training, seed, rank, world_size)
+        self._loader = DataLoader(
+            _Reader(samples, replace=training),
+            batch_sampler=self._order,
+            collate_fn=_as_it_is,
+            num_workers=workers,
+            pin_memory=pin_memory,
+            persistent_workers=workers > 0,
+        )
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def epoch(self, number: int, first_batch: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from one on: a run that goes on in mid-epoch skips what it has seen unread."""
+        self._order.epoch, self._order.first_batch = number, first_batch
+        for batch in self._loader:
+            self._count(batch)
+            if len(batch.labels):
+                yield batch
+
+    def _count(self, batch: Batch) -> None:
+        for reason in batch.reasons:
+            if self._strict:
+                raise ValueError(reason)
+            if not self.unreadable and not self._quiet:
+                logger.warning("%s Going on without it; more such samples of %s are counted.", reason, self._split)
+            self.unreadable[reason] += 1
+
+
+@dataclass
+class _Order:
+    """Indices of one process's batches; `epoch` and `first_batch` are set before each pass."""
+
+    count: int
+    batch_size: int
+    training: bool
+    seed: int
+    rank: int
+    world_size: int
+    epoch: int = 0
+    first_batch: int = 0
+
+    def __len__(self) -> int:
+        mine = len(range(self.rank, self.count, self.world_size))
+        return self.count // (self.batch_size * self.world_size) if self.training else -(-mine // self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = np.arange(self.count)
+        if self.training:
+            np.random.default_rng([self.seed, self.epoch]).shuffle(order)
+        mine = order[self.rank :: self.world_size]
+        for number in range(self.first_batch, len(self)):
+            yield mine[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+
+
+@dataclass
+class _Reader(Dataset[Batch]):
+    """A split, read batch by batch, in this process or in a worker."""
+
+    samples: Samples
+    replace: bool
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """Torch's name for reading many at once."""
+        reasons: list[str] = []
+        found = [place for index in indices if (place := self._read(index, reasons)) is not None]
+        if not found:
+            nothing = torch.empty(0, dtype=torch.int64)
+            return Batch(nothing, nothing, nothing, tuple(reasons))
+        places, samples = zip(*found, strict=True)
+        labels = torch.from_numpy(self.samples.labels[list(places)])
+        return Batch(torch.from_numpy(np.stack(samples)), labels, torch.tensor(places), tuple(reasons))
+
+    def _read(self, index: int, reasons: list[str]) -> tuple[int, np.ndarray] | None:
+        """The sample and its index; where it cannot be read, in training the next one that can."""
+        for candidate in range(index, index + (_PATIENCE if self.replace else 1)):
+            place = candidate % len(self.samples)
+            try:
+                return place, self.samples[place]
+            except (ValueError, OSError) as error:
+                reasons.append(str(error))
+        if self.replace:
+            raise ValueError(f"{_PATIENCE} samples in a row cannot be read; the first: {reasons[-_PATIENCE]}")
+        return None
+
+
+def _as_it_is(batch: Any) -> Batch:
+    """Batches come whole from `_Reader`; torch's own collate_fn would take them apart."""
+    return batch

@@ -1,0 +1,35 @@
+"""Files on disk: the whole of one or nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+HALF = ".half"  # how a name ends while its file is being written; a kill may leave one
+
+
+def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """All of it or nothing: a reader never meets half a file, and a failure takes its half away.
+
+    Only a kill may leave a half beside the path, under a name that starts with a dot. What need not outlive a power
+    failure is not `durable`, and faster.
+    """
+    if not os.path.isdir(path.parent):
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+    half = path.with_name(f".{secrets.token_hex(8)}{HALF}")  # short: the name itself may be as long as is allowed
+    try:
+        with half.open("xb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(half, path)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise type(error)(f"{path} cannot be written: {error.strerror or error}.") from None
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise

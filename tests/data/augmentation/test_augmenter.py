@@ -1,0 +1,212 @@
+"""A policy at work on batches: order, effect of every field, reproducibility, refusals."""
+
+import random as python_random
+import subprocess
+import sys
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spikformer.data import DataSet, open_dataset
+from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation, Augmenter
+
+EVERYTHING = replace(IMAGENET, operation_probability=0.9, mix_probability=0.9)
+CHANGED: dict[str, Any] = {
+    "flip": 1.0,
+    "operations": ("invert",),
+    "num_operations": 3,
+    "operation_probability": 0.1,
+    "magnitude": 3.0,
+    "magnitude_std": 3.0,
+    "erase": 1.0,
+    "mixup": 5.0,
+    "cutmix": 5.0,
+    "mix_probability": 0.0,
+    "cutmix_share": 0.0,
+    "label_smoothing": 0.3,
+}
+
+
+def batch(data: DataSet, count: int) -> tuple[Tensor, Tensor]:
+    assert data.train is not None
+    samples = np.stack([data.train[index] for index in range(count)])
+    return torch.as_tensor(samples), torch.as_tensor(data.train.labels[:count])
+
+
+def augment(policy: Augmentation, data: DataSet, count: int = 16, seed: int = 0, mix: bool = True) -> list[Tensor]:
+    return list(Augmenter(policy, data)(*batch(data, count), np.random.default_rng(seed), mix=mix))
+
+
+def test_without_a_policy_samples_are_only_prepared(event_set: DataSet) -> None:
+    for data in (open_dataset("digits"), event_set):
+        samples, labels = batch(data, 5)
+        x, targets = Augmenter(Augmentation(), data)(samples, labels, np.random.default_rng(0))
+        assert torch.equal(x, data.prepare(samples))
+        assert torch.equal(targets, torch.eye(10)[labels])
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Augmentation)])
+def test_every_field_has_an_effect(field: str, colour_set: DataSet) -> None:
+    # A batch is mixed in one way only: look at several.
+    plain = [augment(EVERYTHING, colour_set, seed=seed) for seed in range(6)]
+    changed = [augment(replace(EVERYTHING, **{field: CHANGED[field]}), colour_set, seed=seed) for seed in range(6)]
+    which = 1 if field == "label_smoothing" else 0
+    assert any(not torch.equal(one[which], other[which]) for one, other in zip(plain, changed, strict=True))
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.5, 1.0])
+def test_mirror_images_come_as_often_as_asked(probability: float, colour_set: DataSet) -> None:
+    samples, labels = batch(colour_set, 1)
+    many, same = samples.repeat(2000, 1, 1, 1), labels.repeat(2000)
+    x, _ = Augmenter(Augmentation(flip=probability), colour_set)(many, same, np.random.default_rng(0))
+    prepared = colour_set.prepare(samples)
+    mirrored = (x == prepared.flip(-1)).flatten(1).all(1)
+    untouched = (x == prepared).flatten(1).all(1)
+    assert (mirrored ^ untouched).all()
+    assert mirrored.float().mean().item() == pytest.approx(probability, abs=0.03)
+    # One after the other is independent: as many changes as a fair coin makes.
+    changes = (mirrored[1:] != mirrored[:-1]).float().mean().item()
+    assert changes == pytest.approx(2 * probability * (1 - probability), abs=0.04)
+
+
+def test_erasing_puts_the_mean_colour_into_a_rectangle_of_normalised_images(colour_set: DataSet) -> None:
+    samples, labels = batch(colour_set, 1)
+    many, same = samples.repeat(2000, 1, 1, 1), labels.repeat(2000)
+    x, _ = Augmenter(Augmentation(erase=0.25), colour_set)(many, same, np.random.default_rng(0))
+    prepared = colour_set.prepare(samples)
+    gone = (x != prepared).all(1)  # [B, H, W]
+    assert not x[(x != prepared)].any()
+    erased = gone.flatten(1).any(1)
+    assert erased.float().mean().item() == pytest.approx(0.25, abs=0.03)
+    heights, widths = gone[erased].any(2).sum(1), gone[erased].any(1).sum(1)
+    assert torch.equal(heights * widths, gone[erased].sum((1, 2)))
+
+
+def test_erased_rectangles_cover_two_hundredths_to_a_third_and_may_be_long(colour_set: DataSet) -> None:
+    augmenter = Augmenter(Augmentation(erase=1.0), replace(colour_set, mean=None, std=None))
+    white, labels = torch.full((3000, 1, 64, 64), 255, dtype=torch.uint8), torch.zeros(3000, dtype=torch.long)
+    gone = augmenter(white, labels, np.random.default_rng(0))[0][:, 0] == 0
+    shares = gone.float().mean((1, 2))
+    assert 0.018 < shares.min() < 0.025
+    assert 0.32 < shares.max() < 0.345
+    aspects = gone.any(2).sum(1) / gone.any(1).sum(1)
+    assert 0.26 < aspects.min() < 0.35
+    assert 2.8 < aspects.max() < 3.8
+
+
+def test_frames_may_be_erased_too_at_one_place_in_all_of_them(event_set: DataSet) -> None:
+    augmenter = Augmenter(Augmentation(erase=1.0), event_set)
+    frames, labels = torch.ones(50, 4, 2, 16, 16), torch.zeros(50, dtype=torch.long)
+    x, _ = augmenter(frames, labels, np.random.default_rng(0))
+    assert x.shape == (4, 50, 2, 16, 16)
+    assert (x == x[:1, :, :1]).all()
+    assert (x.mean((0, 2, 3, 4)) < 1).all()
+
+
+def test_what_lies_outside_a_turned_image_is_the_mean_colour(colour_set: DataSet) -> None:
+    policy = Augmentation(operations=("translate_x",), operation_probability=1.0, magnitude=10.0)
+    x, _ = augment(policy, colour_set)
+    band = torch.cat([x[..., :2], x[..., -2:]], -1).abs()
+    half_a_level = 0.51 / 255 / 0.2
+    assert (band.amax((1, 2)).amin(-1) < half_a_level).all()
+    # Sets without a mean have gray.
+    plain, _ = augment(policy, replace(colour_set, mean=None, std=None))
+    ends = torch.stack([plain[..., 0], plain[..., -1]], -1)
+    assert ((ends * 255).round() == 128).all((1, 2)).any(-1).all()
+
+
+def test_without_mixing_targets_stay_smoothed(colour_set: DataSet) -> None:
+    x, targets = augment(CIFAR, colour_set, mix=False)
+    mixed, blended = augment(CIFAR, colour_set)
+    unmixed, smoothed = augment(replace(CIFAR, mixup=0.0), colour_set)
+    assert torch.equal(x, unmixed)
+    assert torch.equal(targets, smoothed)
+    assert targets.unique().tolist() == pytest.approx([0.025, 0.925])
+    assert not torch.equal(x, mixed)
+    assert not torch.equal(targets, blended)
+
+
+def test_targets_say_what_part_of_the_pixels_cutmix_left(colour_set: DataSet) -> None:
+    samples = torch.stack([torch.zeros(3, 24, 32), torch.full((3, 24, 32), 255)]).byte()
+    augmenter = Augmenter(Augmentation(cutmix=1.0), colour_set)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        x, targets = augmenter(samples, torch.tensor([0, 3]), random)
+        bright = (x > 0).float().mean((1, 2, 3))
+        assert torch.allclose(bright, targets[:, 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("kind", ["images", "events"])
+def test_shapes_hold_for_any_number_of_samples(kind: str, count: int, event_set: DataSet) -> None:
+    gray = (replace(IMAGENET, flip=0.0), open_dataset("digits"))
+    policy, data = gray if kind == "images" else (DVS128, event_set)
+    samples, labels = batch(data, count)
+    before = samples.clone()
+    x, targets = Augmenter(policy, data)(samples, labels, np.random.default_rng(0))
+    assert x.shape == data.prepare(samples).shape
+    assert x.dtype == targets.dtype == torch.float32
+    assert targets.shape == (count, 10)
+    assert torch.allclose(targets.sum(1), torch.ones(count), atol=1e-6)
+    assert torch.equal(samples, before)
+
+
+@pytest.mark.parametrize("kind", ["images", "events"])
+def test_a_seed_decides_everything_and_global_state_is_left_alone(
+    kind: str, colour_set: DataSet, event_set: DataSet
+) -> None:
+    policy, data = (IMAGENET, colour_set) if kind == "images" else (DVS128, event_set)
+
+    def states() -> tuple[str, str, list[int]]:
+        return str(python_random.getstate()), str(np.random.get_state()), torch.get_rng_state().tolist()
+
+    before = states()
+    first = augment(policy, data, seed=3)
+    assert states() == before
+    torch.rand(5), np.random.rand(5), python_random.random()
+    assert all(map(torch.equal, first, augment(policy, data, seed=3)))
+    assert not torch.equal(first[0], augment(policy, data, seed=4)[0])
+
+
+def test_a_generator_goes_on_where_it_was(colour_set: DataSet) -> None:
+    augmenter, random = Augmenter(CIFAR, colour_set), np.random.default_rng(0)
+    samples, labels = batch(colour_set, 8)
+    augmenter(samples, labels, random)
+    resumed = np.random.default_rng()
+    resumed.bit_generator.state = random.bit_generator.state
+    following = augmenter(samples, labels, random)
+    assert all(map(torch.equal, following, augmenter(samples, labels, resumed)))
+
+
+def test_mirror_images_are_refused_where_left_and_right_mean_something(event_set: DataSet) -> None:
+    with pytest.raises(
+        ValueError, match=r"flip must be 0 for digits_dvs, where left and right mean .*, got 0.5; leave"
+    ):
+        Augmenter(CIFAR10_DVS, event_set)
+    Augmenter(CIFAR10_DVS, replace(event_set, can_mirror=True))
+
+
+def test_operations_on_colour_are_refused_for_events(event_set: DataSet) -> None:
+    with pytest.raises(
+        ValueError, match=r"operations for digits_dvs must not touch colour, .*, got 'equalize'; rotate"
+    ):
+        Augmenter(Augmentation(operations=("rotate", "equalize")), event_set)
+
+
+def test_samples_of_another_form_are_refused(colour_set: DataSet, event_set: DataSet) -> None:
+    random, labels = np.random.default_rng(0), torch.zeros(2, dtype=torch.long)
+    with pytest.raises(
+        ValueError, match=r"must be images \[B, C, H, W\] of uint8, got \[2, 3, 24, 32\] of float32; hand"
+    ):
+        Augmenter(CIFAR, colour_set)(torch.zeros(2, 3, 24, 32), labels, random)
+    with pytest.raises(ValueError, match=r"must be frames \[B, T, 2, H, W\], got \[2, 2, 16, 16\] of float32; hand"):
+        Augmenter(DVS128, event_set)(torch.zeros(2, 2, 16, 16), labels, random)
+
+
+def test_a_policy_costs_no_import_of_kornia() -> None:
+    code = "import sys, spikformer.data.augmentation; assert 'kornia' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

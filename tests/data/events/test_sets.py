@@ -1,0 +1,246 @@
+"""Event sets by name, from files as they are published, made small."""
+
+import io
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spikformer.data import open_dataset
+from spikformer.data.events.formats import read_recording
+from spikformer.data.events.frames import to_frames
+from spikformer.data.events.gestures import GESTURES
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+Rows = list[tuple[int, int, int, int]]
+
+
+def rows(seed: int, count: int = 60, side: int = 128, start: int = 0) -> Rows:
+    random = np.random.default_rng(seed)
+    times = start + np.sort(random.integers(0, 100_000, count))
+    return [(int(t), *map(int, random.integers(0, side, 2)), int(random.integers(0, 2))) for t in times]
+
+
+@pytest.fixture
+def make_cifar10dvs(tmp_path: Path, writers) -> Callable[..., Path]:
+    def make(zipped: bool = False, num_files: int = 10) -> Path:
+        for label, name in enumerate(CIFAR10):
+            files = {
+                f"cifar10_{name}_{n}.aedat": writers.formats["dvs128"].write(rows(100 * label + n))
+                for n in range(num_files)
+            }
+            if zipped:
+                with zipfile.ZipFile(tmp_path / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+                    for file, content in files.items():
+                        archive.writestr(f"{name}/{file}", content)
+            else:
+                (tmp_path / name).mkdir()
+                for file, content in files.items():
+                    (tmp_path / name / file).write_bytes(content)
+        return tmp_path
+
+    return make
+
+
+@pytest.fixture
+def make_gestures(tmp_path: Path, writers) -> Callable[..., Path]:
+    """Three recordings of three gestures each: two for training, one for testing."""
+
+    def make() -> Path:
+        folder = tmp_path / "DvsGesture"
+        folder.mkdir()
+        for user in (1, 2, 24):
+            name = f"user{user:02}_led"
+            events = [event for k in range(4) for event in rows(10 * user + k, start=1_000_000 * k)]
+            (folder / f"{name}.aedat").write_bytes(writers.formats["aedat3"].write(events))
+            labels = "class,startTime_usec,endTime_usec\n8,0,100000\n5,1000000,1100000\n8,2000000,2100000\n"
+            (folder / f"{name}_labels.csv").write_text(labels)
+        (folder / "trials_to_train.txt").write_text("user01_led.aedat\nuser02_led.aedat\n\n")
+        (folder / "trials_to_test.txt").write_text("user24_led.aedat\n")
+        return folder
+
+    return make
+
+
+def test_cifar10dvs_takes_the_first_nine_of_ten_by_name(make_cifar10dvs) -> None:
+    root = make_cifar10dvs(num_files=12)
+    data = open_dataset("cifar10dvs", root, validation_share=0, time_steps=4, cache_gb=0)
+    assert (data.class_names, data.channels, data.size, data.events) == (CIFAR10, 2, (128, 128), True)
+    assert data.can_mirror
+    names = [Path(data.train.source(index)).stem.removeprefix("cifar10_airplane_") for index in range(11)]
+    assert names == ["0", "1", "10", "11", "2", "3", "4", "5", "6", "7", "8"]  # sorted as text, 90 % rounded up
+    assert Path(data.test.source(0)).stem == "cifar10_airplane_9"
+    assert np.bincount(data.train.labels).tolist() == [11] * 10
+    assert np.bincount(data.test.labels).tolist() == [1] * 10
+
+
+def test_cifar10dvs_frames_have_rows_and_columns_swapped(make_cifar10dvs) -> None:
+    data = open_dataset("cifar10dvs", make_cifar10dvs(), time_steps=4, cache_gb=0)
+    frames = to_frames(read_recording(data.test.source(0)), 4)
+    assert np.array_equal(data.test[0], frames.transpose(0, 1, 3, 2))
+
+
+def test_cifar10dvs_from_zips_equals_the_folders(make_cifar10dvs, tmp_path: Path) -> None:
+    root = make_cifar10dvs(zipped=True)
+    zipped = open_dataset("cifar10dvs", root, time_steps=2, cache_gb=0)
+    frames = [zipped.test[index] for index in range(10)]
+    for name in CIFAR10:
+        (root / f"{name}.zip").unlink()
+    folders = open_dataset("cifar10dvs", root, time_steps=2, cache_gb=0)
+    assert all(np.array_equal(folders.test[index], frames[index]) for index in range(10))
+
+
+def test_cifar10dvs_without_a_class(make_cifar10dvs) -> None:
+    root = make_cifar10dvs(num_files=1)
+    shutil.rmtree(root / "frog")
+    with pytest.raises(FileNotFoundError, match=r"should hold frog/ or frog\.zip"):
+        open_dataset("cifar10dvs", root)
+    (root / "frog").mkdir()
+    with pytest.raises(ValueError, match=r"frog holds no \.aedat files"):
+        open_dataset("cifar10dvs", root)
+
+
+def test_gestures_are_stretches_of_the_official_trials(make_gestures) -> None:
+    folder = make_gestures()
+    data = open_dataset("dvs128", folder, time_steps=3, validation_share=0, cache_gb=0)
+    assert (data.class_names, len(data.train), len(data.test)) == (GESTURES, 6, 3)
+    assert not data.can_mirror
+    assert data.train.labels.tolist() == [7, 4, 7, 7, 4, 7]  # a class twice and another order are kept
+    whole = read_recording(folder / "user24_led.aedat")
+    inside = (whole.time_us >= 1_000_000) & (whole.time_us < 1_100_000)
+    assert data.test[1].sum() == inside.sum() == 60
+    first = to_frames(whole._replace(**{name: getattr(whole, name)[inside] for name in whole._fields[:4]}), 3)
+    assert np.array_equal(data.test[1], first)
+    assert data.test.source(1).endswith("user24_led.aedat, 1000000 to 1100000 µs")
+
+
+@pytest.mark.parametrize("given", ["the archive", "its folder"])
+def test_gestures_from_the_archive(given: str, make_gestures, tmp_path: Path) -> None:
+    folder = make_gestures()
+    expected = open_dataset("dvs128", tmp_path, time_steps=3, cache_gb=0).test[0]
+    archive = tmp_path / "elsewhere" / "DvsGesture.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder, "DvsGesture")
+        note = tarfile.TarInfo("DvsGesture/README.pdf")
+        packed.addfile(note, io.BytesIO())
+    data = open_dataset("dvs128", archive if given == "the archive" else archive.parent, time_steps=3, cache_gb=0)
+    assert np.array_equal(data.test[0], expected)
+    assert not (archive.parent / "DvsGesture" / "README.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("trials_to_train.txt", "", r"trials_to_train\.txt names no recordings"),
+        ("trials_to_train.txt", "user09_led.aedat", "names user09_led.aedat, but .* does not hold it"),
+        ("trials_to_train.txt", "../user01_led.aedat", "expected the name of an .aedat file"),
+        ("trials_to_train.txt", "user01_led.aedat\nuser01_led.aedat", "names user01_led.aedat twice"),
+        ("trials_to_train.txt", "user24_led.aedat", "user24_led.aedat is in both trial lists"),
+        ("user01_led_labels.csv", "", "should start with the line class,startTime_usec,endTime_usec, got ''"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n", "holds no gestures"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2", r"line 2: expected three whole numbers"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2,x", r"got '1,2,x'"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n12,0,9", "line 2: the class is 12, expected 1"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n0,0,9", "the class is 0, expected 1 to 11"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,9,9", "starts at 9 and ends at 9 µs"),
+    ],
+)
+def test_damaged_gesture_lists(file: str, text: str, sentence: str, make_gestures) -> None:
+    folder = make_gestures()
+    (folder / file).write_text(text)
+    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+        open_dataset("dvs128", folder)
+
+
+@pytest.mark.parametrize("file", ["user01_led_labels.csv", "trials_to_test.txt"])
+def test_missing_gesture_lists(file: str, make_gestures) -> None:
+    folder = make_gestures()
+    (folder / file).unlink()
+    with pytest.raises(FileNotFoundError, match=rf"There is no file .*{file}; it comes with the recordings"):
+        open_dataset("dvs128", folder)
+
+
+def test_a_stretch_without_events_is_told_when_it_is_read(make_gestures) -> None:
+    folder = make_gestures()
+    labels = "class,startTime_usec,endTime_usec\n1,500000,600000\n2,1000000,1100000\n"
+    (folder / "user24_led_labels.csv").write_text(labels)
+    data = open_dataset("dvs128", folder)
+    assert data.test[1].sum() == 60
+    with pytest.raises(ValueError, match=r"user24_led\.aedat, 500000 to 600000 µs holds no events"):
+        data.test[0]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_n_mnist(zipped: bool, tmp_path: Path, writers) -> None:
+    for split, digits in (("Train", range(10)), ("Test", (3, 7))):
+        files = {f"{split}/{n}/0000{n}.bin": writers.formats["nmnist"].write(rows(n, side=34)) for n in digits}
+        if zipped:
+            with zipfile.ZipFile(tmp_path / f"{split}.zip", "w") as archive:
+                for name, content in files.items():
+                    archive.writestr(name, content)
+        else:
+            for name, content in files.items():
+                (tmp_path / name).parent.mkdir(parents=True)
+                (tmp_path / name).write_bytes(content)
+    data = open_dataset("n_mnist", tmp_path, time_steps=2, cache_gb=0)
+    assert (data.size, data.class_names, data.can_mirror) == ((34, 34), tuple("0123456789"), False)
+    assert data.test.labels.tolist() == [3, 7]
+    assert data.test[0].sum() == 60
+
+
+def test_n_mnist_without_its_test_split(tmp_path: Path, writers) -> None:
+    (tmp_path / "Train" / "5").mkdir(parents=True)
+    (tmp_path / "Train" / "5" / "1.bin").write_bytes(writers.formats["nmnist"].write(rows(0, side=34)))
+    with pytest.raises(FileNotFoundError, match=r"has no Test/ nor Test\.zip"):
+        open_dataset("n_mnist", tmp_path)
+
+
+def test_a_folder_of_any_formats(tmp_path: Path, writers, some_rows: Rows) -> None:
+    for name, form in writers.formats.items():
+        folder = tmp_path / "train" / name
+        folder.mkdir(parents=True)
+        for number in range(2):
+            (folder / f"{number}{form.ending}").write_bytes(form.write(some_rows))
+    shutil.copytree(tmp_path / "train", tmp_path / "test")
+    data = open_dataset("event_folder", tmp_path, size=(24, 32), time_steps=2, cache_gb=0)
+    assert data.class_names == tuple(sorted(writers.formats))
+    assert data.size == (24, 32)
+    for index in range(len(data.test)):
+        assert data.test[index].shape == (2, 2, 24, 32)
+        assert data.test[index].sum() == len(some_rows)
+
+
+def test_a_folder_takes_the_size_of_its_first_good_recording(tmp_path: Path, writers, some_rows: Rows) -> None:
+    (tmp_path / "test" / "a").mkdir(parents=True)
+    (tmp_path / "test" / "a" / "0.aedat").write_bytes(b"#!AER-DAT2.0\r\nnot events")
+    (tmp_path / "test" / "a" / "1.aedat").write_bytes(writers.formats["davis240"].write(some_rows))
+    (tmp_path / "test" / "a" / "2.aedat").write_bytes(writers.formats["dvs128"].write(some_rows))
+    data = open_dataset("event_folder", tmp_path, cache_gb=0)
+    assert data.size == (180, 240)
+    assert data.test[2].shape == (16, 2, 180, 240)
+    with pytest.raises(ValueError, match=r"0\.aedat"):
+        data.test[0]
+    (tmp_path / "test" / "a" / "1.aedat").unlink()
+    (tmp_path / "test" / "a" / "2.aedat").unlink()
+    with pytest.raises(ValueError, match="None of 1 recordings can be read; the first: "):
+        open_dataset("event_folder", tmp_path, cache_gb=0)
+
+
+def test_slicing_and_fit_have_their_effect(tmp_path: Path, writers) -> None:
+    events = [(t, 5, 5, 1) for t in (0, 1, 2, 3, 4, 5, 6, 7, 8, 99)]
+    (tmp_path / "test" / "a").mkdir(parents=True)
+    (tmp_path / "test" / "a" / "0.aedat").write_bytes(writers.formats["dvs128"].write(events))
+
+    def counts(**options: object) -> list[int]:
+        data = open_dataset("event_folder", tmp_path, time_steps=2, cache_gb=0, **options)
+        return data.test[0].sum((1, 2, 3)).tolist()
+
+    assert counts() == [5, 5]
+    assert counts(slicing="time") == [9, 1]
+    assert counts(size=(64, 64)) == [5, 5]
+    assert counts(size=(64, 64), fit="crop") == [0, 0]

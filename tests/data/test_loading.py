@@ -1,0 +1,155 @@
+"""Batches: the same order whatever reads them, each sample once, bad ones counted."""
+
+import logging
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from spikformer.data import ArraySamples, DataSet, Loader, open_dataset
+
+
+def numbered(count: int) -> DataSet:
+    """A set whose samples say their own index."""
+    arrays = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
+    split = ArraySamples(arrays, np.arange(count) % 3, "numbers")
+    return DataSet("numbers", ("a", "b", "c"), 1, (1, 1), False, split, None, split)
+
+
+def indices(loader: Loader, epoch: int = 0, first_batch: int = 0) -> list[list[int]]:
+    found = []
+    for batch in loader.epoch(epoch, first_batch):
+        assert batch.samples.flatten().tolist() == batch.indices.tolist()
+        assert torch.equal(batch.labels, batch.indices % 3)
+        found.append(batch.indices.tolist())
+    return found
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    """24 for training, of which 3 are damaged, and 6 for testing, of which 1 is."""
+    for split, count, damaged in (("train", 12, {4, 5}), ("test", 3, {1})):
+        for name in ("cat", "dog"):
+            (tmp_path / split / name).mkdir(parents=True)
+            for number in range(count):
+                path = tmp_path / split / name / f"{number:02}.jpg"
+                Image.new("RGB", (20, 20), (10 * number, 0, 0)).save(path)
+                if name == "cat" and number in damaged:
+                    path.write_bytes(path.read_bytes()[:300])
+    (tmp_path / "train" / "dog" / "07.jpg").write_bytes(b"")
+    return tmp_path
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_any_number_of_workers_gives_the_same_batches(training: bool) -> None:
+    orders = []
+    for workers in (0, 1, 2):
+        loader = Loader(numbered(50), "train", 8, training=training, seed=3, workers=workers)
+        orders.append([indices(loader, epoch) for epoch in (0, 1)])
+    assert orders[0] == orders[1] == orders[2]
+
+
+def test_the_seed_and_the_epoch_decide_the_order() -> None:
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        return indices(Loader(numbered(50), "train", 10, training=True, seed=seed), epoch)
+
+    assert order(0, 0) == order(0, 0)
+    assert order(0, 0) != order(0, 1)
+    assert order(0, 0) != order(1, 0)
+    assert sorted(chain(*order(0, 0))) == list(range(50))
+
+
+def test_training_drops_the_last_part_and_evaluation_keeps_it() -> None:
+    training = Loader(numbered(50), "train", 8, training=True)
+    evaluation = Loader(numbered(50), "test", 8, training=False)
+    assert [len(batch) for batch in indices(training)] == [8] * 6
+    assert list(chain(*indices(evaluation))) == list(range(50))
+    assert (len(training), len(evaluation)) == (6, 7)
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_processes_share_every_training_batch(world_size: int) -> None:
+    alone = indices(Loader(numbered(50), "train", 4 * world_size, training=True, seed=5), epoch=2)
+    parts = [
+        indices(Loader(numbered(50), "train", 4, training=True, seed=5, rank=rank, world_size=world_size), epoch=2)
+        for rank in range(world_size)
+    ]
+    together = [sorted(chain(*batches)) for batches in zip(*parts, strict=True)]
+    assert together == [sorted(batch) for batch in alone]
+
+
+@pytest.mark.parametrize("count", [1, 7, 50])
+def test_processes_evaluate_each_sample_once(count: int) -> None:
+    loaders = [Loader(numbered(count), "test", 4, training=False, rank=rank, world_size=3) for rank in range(3)]
+    seen = [index for loader in loaders for batch in indices(loader) for index in batch]
+    assert sorted(seen) == list(range(count))
+    assert sum(len(loader) for loader in loaders) == sum(1 for loader in loaders for _ in loader.epoch(0))
+
+
+def test_an_epoch_can_go_on_in_its_middle() -> None:
+    loader = Loader(numbered(50), "train", 8, training=True, workers=1)
+    whole = indices(loader, epoch=1)
+    assert indices(loader, epoch=1, first_batch=4) == whole[4:]
+    assert indices(loader, epoch=1) == whole
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_bad_samples_in_training_are_replaced_told_once_and_counted(
+    workers: int, photographs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = open_dataset("image_folder", photographs, size=(16, 16), validation_share=0)
+    loader = Loader(data, "train", 8, training=True, workers=workers)
+    with caplog.at_level(logging.WARNING):
+        for epoch in range(2):
+            batches = list(loader.epoch(epoch))
+            assert [len(batch.labels) for batch in batches] == [8, 8, 8]
+            used = sorted(torch.cat([batch.indices for batch in batches]).tolist())
+            assert not {4, 5, 19} & set(used)
+            assert used.count(6) == 3  # it stands in for both of its neighbours
+    assert len(caplog.messages) == 1
+    assert "Going on without it; more such samples of image_folder, train are counted." in caplog.messages[0]
+    assert len(loader.unreadable) == 3
+    assert {Path(sentence.split()[0]).name for sentence in loader.unreadable} == {"04.jpg", "05.jpg", "07.jpg"}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_bad_samples_in_evaluation_are_left_out_and_counted(workers: int, photographs: Path) -> None:
+    data = open_dataset("image_folder", photographs, size=(16, 16))
+    loader = Loader(data, "test", 1, training=False, workers=workers)
+    assert [batch.indices.tolist() for batch in loader.epoch(0)] == [[0], [2], [3], [4], [5]]
+    assert loader.unreadable.total() == 1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_strict_stops_at_the_first(workers: int, photographs: Path) -> None:
+    data = open_dataset("image_folder", photographs, size=(16, 16))
+    with pytest.raises(ValueError, match=r"01\.jpg cannot be read"):
+        list(Loader(data, "test", 2, training=False, workers=workers, strict=True).epoch(0))
+
+
+def test_a_set_that_is_all_bad_ends(photographs: Path) -> None:
+    for path in photographs.glob("train/*/*.jpg"):
+        path.write_bytes(b"")
+    data = open_dataset("image_folder", photographs, validation_share=0)
+    with pytest.raises(ValueError, match=r"16 samples in a row cannot be read; the first: .*jpg"):
+        next(Loader(data, "train", 8, training=True).epoch(0))
+
+
+def test_a_file_that_vanishes_is_a_bad_sample(photographs: Path) -> None:
+    data = open_dataset("image_folder", photographs, size=(16, 16))
+    loader = Loader(data, "test", 6, training=False, quiet=True)
+    Path(data.test.source(5)).unlink()
+    (batch,) = loader.epoch(0)
+    assert batch.indices.tolist() == [0, 2, 3, 4]
+    assert any("There is no file" in reason for reason in batch.reasons)
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(ValueError, match="at least one batch of 64 samples, but numbers has 50 for train"):
+        Loader(numbered(50), "train", 32, training=True, world_size=2)
+    for options in ({"batch_size": 0}, {"workers": -1}, {"rank": 1}, {"world_size": 0}):
+        with pytest.raises(ValueError, match="Expected batch_size ≥ 1, workers ≥ 0 and a rank below world_size"):
+            Loader(numbered(50), "train", **{"batch_size": 4, "training": True} | options)

@@ -1,0 +1,107 @@
+"""Archives unpacked: all or nothing, and nothing outside."""
+
+import io
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spikformer.data.unpacking import unpack
+
+
+def tar(path: Path, files: dict[str, bytes], *others: tarfile.TarInfo) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        for other in others:
+            archive.addfile(other)
+    return path
+
+
+def zipped(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+PACKERS = pytest.mark.parametrize("pack", [tar, zipped])
+FILES = {"top/a/1.bin": b"one", "top/b/2.BIN": b"two", "top/readme.txt": b"no"}
+
+
+@PACKERS
+@pytest.mark.parametrize(("kept_parts", "expected"), [(1, {"1.bin", "2.BIN"}), (2, {"a/1.bin", "b/2.BIN"})])
+def test_wanted_files_keep_the_end_of_their_paths(pack, kept_parts: int, expected: set[str], tmp_path: Path) -> None:
+    folder = unpack(pack(tmp_path / "archive", FILES), tmp_path / "out", (".bin",), kept_parts)
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == expected
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+@PACKERS
+def test_a_folder_that_is_there_is_taken_as_it_is(pack, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert list(unpack(pack(tmp_path / "archive", FILES), tmp_path / "out", (".bin",)).iterdir()) == []
+
+
+@PACKERS
+@pytest.mark.parametrize(
+    "name", ["../../escaped.bin", "/tmp/escaped.bin", "..\\..\\escaped.bin", "a/../../escaped.bin"]
+)
+def test_no_member_lands_outside(pack, name: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    folder = unpack(pack(tmp_path / "in" / "archive", {name: b"x"}), tmp_path / "in" / "out", (".bin",), 2)
+    found = list(tmp_path.rglob("*escaped.bin"))
+    assert len(found) == 1
+    assert found[0].is_relative_to(folder)
+
+
+def test_links_are_left_out(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("link.bin")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    folder = unpack(tar(tmp_path / "archive", {"1.bin": b"one"}, link), tmp_path / "out", (".bin",))
+    assert [path.name for path in folder.iterdir()] == ["1.bin"]
+
+
+@PACKERS
+def test_damage_leaves_nothing_and_is_told(pack, tmp_path: Path) -> None:
+    archive = pack(tmp_path / "archive", {f"{n}.bin": bytes([n]) * 50_000 for n in range(20)})
+    whole = archive.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"", b"garbage", whole[:40] + b"\xff" * 40 + whole[80:]):
+        archive.write_bytes(damaged)
+        with pytest.raises(ValueError, match="archive is damaged or not an archive"):
+            unpack(archive, tmp_path / "out", (".bin",))
+        assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+
+
+@PACKERS
+def test_other_archives_are_refused(pack, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"holds no file that ends in \.aedat, \.csv; is it another archive"):
+        unpack(pack(tmp_path / "archive", FILES), tmp_path / "out", (".aedat", ".csv"))
+    with pytest.raises(ValueError, match=r"holds 1\.bin twice"):
+        unpack(pack(tmp_path / "twice", {"a/1.bin": b"", "b/1.bin": b""}), tmp_path / "out", (".bin",))
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        unpack(tmp_path / "nothing.zip", tmp_path / "out", (".bin",))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_kill_leaves_no_folder_under_the_name(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "archive", {f"{n}.bin": bytes(3_000_000) for n in range(100)})
+    code = (
+        "import sys; from pathlib import Path; from spikformer.data.unpacking import unpack\n"
+        "print('go', flush=True); unpack(Path(sys.argv[1]), Path(sys.argv[2]), ('.bin',))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, archive, tmp_path / "out"], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"go\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    process.stdout.close()
+    assert not (tmp_path / "out").exists()
+    assert len(list(unpack(archive, tmp_path / "out", (".bin",)).iterdir())) == 100
