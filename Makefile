@@ -28,16 +28,16 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/*
 
 demo: $(INSTALLED)
 	@echo "==> Training spikformer_tiny_digits on scikit-learn's digits"
-	$(BIN)/spikformer train spikformer_tiny_digits --output runs/demo
+	$(BIN)/spikformer train spikformer_tiny_digits --output runs/demo --overwrite
 	@echo "==> Evaluating the saved weights on digits it has not seen"
-	$(BIN)/spikformer evaluate runs/demo/last.safetensors
+	$(BIN)/spikformer evaluate runs/demo/best.safetensors
 	@echo "==> Checking this installation against the paper and the authors' code"
 	$(BIN)/spikformer verify
-	@echo "==> Done. The weights are runs/demo/last.safetensors; $(BIN)/spikformer --help shows what else there is"
+	@echo "==> Done. Look at runs/demo: curves.png, confusion.png, metrics.csv and the weights; $(BIN)/spikformer --help shows what else there is"
 
 test: lint
 	@echo "==> Running the tests"
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(INSTALLED)
 	@echo "==> Checking style and types"

@@ -33,7 +33,7 @@ from spikformer.data.events.formats import read_recording
 from spikformer.data.events.frames import to_frames
 from spikformer.data.events.recording import Recording
 from spikformer.data.images import evaluation_crop, evaluation_size, read_picture
-from spikformer.data.images.sets import CIFAR as CIFAR_NORMAL
+from spikformer.data.images.sets import CIFAR_NORMALISATION
 
 Stage = tuple[str, str, float]  # what, unit, rate
 
@@ -72,7 +72,7 @@ def batch_stages(repeats: int) -> Iterator[Stage]:
     labels = random.integers(0, 10, 4096)
     split = ArraySamples(images, labels, "noise")
     classes = tuple("0123456789")
-    small = DataSet("noise", classes, 3, (32, 32), False, split, None, split, True, *CIFAR_NORMAL)
+    small = DataSet("noise", classes, 3, (32, 32), False, split, None, split, True, *CIFAR_NORMALISATION)
     loader = Loader(small, "train", 128, training=True)
     yield "Loader, arrays 32×32", "images/s", 4096 / best_seconds(lambda: list(loader.epoch(0)), repeats)
     batch, targets = torch.as_tensor(images[:128]), torch.as_tensor(labels[:128])

@@ -45,7 +45,7 @@ def test_a_kill_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_an_unwritable_folder_is_said_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A superuser may write anywhere, so the mode of a folder proves nothing.
-    def refuse(path: Path, *_: object) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)

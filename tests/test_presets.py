@@ -29,8 +29,9 @@ def test_every_name_of_the_design_is_there() -> None:
     events = {"spikformer_2_256_cifar10dvs", "spikformer_2_256_dvs128"}
     twins = {"transformer_4_384_cifar10", "transformer_4_384_cifar100", "transformer_8_512_imagenet"}
     tiny = {"spikformer_tiny_digits", "spikformer_tiny_digits_dvs"}
-    assert set(sf.list_models()) == imagenet | cifar | events | twins | tiny
-    assert set(sf.list_models("transformer_*")) == twins
+    small = {"spikformer_small_cifar10", "transformer_small_cifar10", "spikformer_small_events"}
+    assert set(sf.list_models()) == imagenet | cifar | events | twins | tiny | small
+    assert set(sf.list_models("transformer_?_*")) == twins
     assert sf.list_models("nothing*") == []
 
 
@@ -48,7 +49,7 @@ def test_a_docstring_tells_the_papers_row(name: str) -> None:
     text, paper = PRESETS[name].__doc__, get_preset(name).paper
     assert text
     if paper is None:
-        assert "tiny" in name
+        assert "tiny" in name or "small" in name
         return
     for value in (paper.parameters_millions, paper.accuracy_percent, paper.operations_giga, paper.energy_mj):
         assert value is None or any(float(word) == value for word in text.replace(",", " ").split() if _number(word))

@@ -19,7 +19,7 @@ from spikformer.data.augmentation.policy import COLOUR, GEOMETRIC
 from spikformer.data.events.frames import to_frames
 from spikformer.data.events.simulator import EventCamera
 from spikformer.data.images.crop import evaluation_crop
-from spikformer.data.images.sets import IMAGENET as NORMAL
+from spikformer.data.images.sets import IMAGENET_NORMALISATION as NORMAL
 from spikformer.visualise import (
     EVENT_LEGEND,
     Row,

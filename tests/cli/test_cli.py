@@ -31,10 +31,10 @@ def test_every_verb_explains_itself_with_an_example(verb: str, run) -> None:
 
 def test_wrong_use_is_a_sentence(run) -> None:
     assert "there is no verb 'trian'; choose from models" in run("trian", code=2).stderr
-    assert "There is no model 'nothing'" in run("train", "nothing", code=2).stderr
-    assert "--epochs must be at least 1, got 0" in run("train", "--epochs", 0, code=2).stderr
+    assert "There is no recipe 'nothing'" in run("train", "nothing", code=2).stderr
+    assert "epochs must be a whole number of at least 1, got 0" in run("train", "--epochs", 0, code=2).stderr
     assert "No model matches 'nothing*'" in run("models", "nothing*", code=2).stderr
-    assert "--seed must be a whole number from 0" in run("train", "--seed", -1, code=2).stderr
+    assert "seed must be a whole number of at least 0, got -1" in run("train", "--seed", -1, code=2).stderr
     assert "There is no file nowhere.safetensors" in run("evaluate", "nowhere.safetensors", code=2).stderr
     run("evaluate", code=2)
     run("models", "--nonsense", code=2)
@@ -85,7 +85,9 @@ def test_verify_without_its_goldens_is_wrong_use(tmp_path: Path, run) -> None:
 def test_an_output_that_cannot_be_a_folder(tmp_path: Path, run) -> None:
     file = tmp_path / "file.txt"
     file.write_text("")
-    assert f"File exists: {file}" in run("train", "--output", file, code=2).stderr
+    assert (
+        f"{file} cannot be made: File exists; choose another --output." in run("train", "--output", file, code=2).stderr
+    )
     assert "Not a directory" in run("train", "--output", file / "run", code=2).stderr
 
 
@@ -122,10 +124,10 @@ def test_import_refuses_what_it_cannot_read(tmp_path: Path, run) -> None:
 
 def test_train_then_evaluate(tmp_path: Path, run) -> None:
     trained = json.loads(run("train", "--epochs", 2, "--output", tmp_path / "run", "--json").stdout)
-    assert trained["test_accuracy"] > 0.5
-    measured = json.loads(run("evaluate", trained["weights"], "--json").stdout)
-    assert measured["test_accuracy"] == trained["test_accuracy"]
-    assert len(measured["accuracy_after_steps"]) == 4
+    assert trained["last"]["test_accuracy"] > 0.5
+    measured = json.loads(run("evaluate", trained["last"]["weights"], "--json").stdout)
+    assert measured["top1"] == trained["last"]["test_accuracy"]
+    assert len(measured["after_steps"]) == 4
     no_files = run("train", "spikformer_2_384_cifar10", "--data", tmp_path, code=2).stderr
     assert "For cifar10, get cifar-10-python.tar.gz from https://" in no_files
 

@@ -29,7 +29,7 @@ def test_wrong_names_are_answered() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_option_without_meaning_is_refused(name: str, tmp_path: Path) -> None:
     values = {"size": (8, 8), "validation_share": 0.5, "crop_ratio": 0.5, "class_names": ["a"], "time_steps": 3}
-    values |= {"slicing": "time", "fit": "crop", "cache_gb": 1.0}
+    values |= {"slicing": "time", "fit": "crop", "cache_gb": 1.0, "sensor": (9, 9)}
     assert set(options_of(name)) <= set(values)
     for option in set(values) - set(options_of(name)):
         with pytest.raises(ValueError, match=f"{name} has no option {option}; it has size"):
@@ -63,10 +63,19 @@ def test_embedded_sets_read_no_files(tmp_path: Path) -> None:
 def test_wrong_values() -> None:
     with pytest.raises(ValueError, match="cache_gb must be 0 or more, got -1"):
         open_dataset("dvs128", cache_gb=-1)
-    with pytest.raises(ValueError, match="num_frames must be at least 1, got 0"):
-        open_dataset("digits_dvs", time_steps=0)
-    with pytest.raises(ValueError, match="fit is resize or crop, got 'count' and 'stretch'"):
-        open_dataset("digits_dvs", fit="stretch")
+    for time_steps in (0, 2.5, True):
+        with pytest.raises(ValueError, match="time_steps must be a whole number of at least 1, got"):
+            open_dataset("event_folder", "somewhere", time_steps=time_steps)
+    for size in (64, (8,), (0, 4), (4, 2.5)):
+        with pytest.raises(ValueError, match=r"size must be \(height, width\), whole numbers of at least 1, got"):
+            open_dataset("image_folder", "somewhere", size=size)
+    for ratio in (0, 3, float("nan")):
+        with pytest.raises(ValueError, match="crop_ratio must be above 0 and at most 1, got"):
+            open_dataset("image_folder", "somewhere", crop_ratio=ratio)
+    with pytest.raises(ValueError, match="fit must be resize or crop, got 'stretch'"):
+        open_dataset("event_folder", "somewhere", fit="stretch")
+    with pytest.raises(ValueError, match="slicing must be count or time, got 'tiem'"):
+        open_dataset("event_folder", "somewhere", slicing="tiem")
 
 
 def test_a_model_gets_its_size_and_time_steps() -> None:
@@ -76,11 +85,17 @@ def test_a_model_gets_its_size_and_time_steps() -> None:
     assert open_for_model(config, "digits").train[0].shape == (1, 24, 24)
 
 
-def test_opening_a_set_leaves_slow_libraries_alone() -> None:
+def test_opening_a_set_leaves_slow_libraries_alone(tmp_path: Path) -> None:
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    (tmp_path / "train" / "cat" / "1.png").touch()
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        (tmp_path / f"{name}.bin").write_bytes(bytes(3073))
+    (tmp_path / "batches.meta.txt").write_text("\n".join("abcdefghij"))
     code = (
-        "import sys; from spikformer.data import open_dataset; open_dataset('digits')\n"
+        "import sys; from spikformer.data import open_dataset\n"
+        "open_dataset('image_folder', sys.argv[1]); open_dataset('cifar10', sys.argv[1])\n"
         "slow = {'kornia', 'pooch', 'requests', 'tonic', 'matplotlib'} & set(sys.modules)\n"
         "assert not slow, slow"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    result = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from spikformer.data import DamagedFilesError
 from spikformer.data.class_folders import ClassFolders, Kind, scan_folders
 
 PICTURES = Kind("images", (".jpg", ".jpeg", ".png", ".tiff", ".webp"))
@@ -74,8 +75,8 @@ def test_endings_in_any_case_and_links(tmp_path: Path) -> None:
     (tmp_path / "train/cat/gone.jpeg").symlink_to(tmp_path / "nowhere")
     (tmp_path / "val").symlink_to(tmp_path / "train")
     folder = scan_folder(tmp_path)
-    assert len(folder.splits["train"].paths) == 5
-    assert len(folder.splits["validation"].paths) == 5
+    assert len(folder.splits["train"].paths) == 6, "the one that leads nowhere is told when it is read"
+    assert len(folder.splits["validation"].paths) == 6
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_endings_in_any_case_and_links(tmp_path: Path) -> None:
             FileNotFoundError,
             r"should hold train/<class>/ and val/<class>/ \(or validation, test\), but holds nothing",
         ),
-        (("cat/a.jpg", "dog/a.jpg"), FileNotFoundError, r"should hold train/<class>/.*, but holds cat, dog\."),
+        (("cat/a.jpg", "dog/a.jpg"), FileNotFoundError, r"should hold train/<class>/.*, but holds cat, dog; put"),
         (("train",), FileNotFoundError, "but holds train"),  # a file
         (("train/",), ValueError, r"train holds no images; expected train/<class>/\*"),
         (("train/notes.txt",), ValueError, "train holds no images"),
@@ -125,6 +126,20 @@ def test_no_folder_and_a_file(tmp_path: Path) -> None:
 def test_a_class_of_train_may_be_missing_in_val(tmp_path: Path) -> None:
     folder = scan_folder(make(tmp_path, "train/cat/a.jpg", "train/dog/a.jpg", "val/dog/a.jpg"))
     assert folder.splits["validation"].labels.tolist() == [1]
+
+
+def test_folders_that_are_no_split_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = scan_folder(
+        make(tmp_path, "train/1/a.jpg", "valid/1/a.jpg", "Testing/1/a.jpg", "extra/1/a.jpg", "__MACOSX/")
+    )
+    assert list(folder.splits) == ["train", "validation", "test"]
+    assert caplog.messages == [f"{tmp_path}: extra is not the name of a split and is left out."]
+
+
+def test_all_empty_classes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(DamagedFilesError) as damage:
+        scan_folder(make(tmp_path, "train/a/", "train/b/1.jpg", "val/c/"))
+    assert len(damage.value.sentences) == 2
 
 
 def test_names_of_splits_in_any_case(tmp_path: Path) -> None:

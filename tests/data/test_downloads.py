@@ -17,7 +17,8 @@ import pooch
 import pytest
 
 from spikformer.data.addresses import SOURCES, RemoteFile, Source
-from spikformer.data.downloads import default_folder, download, how_to_get
+from spikformer.data.downloads import download, how_to_get
+from spikformer.data.places import data_folder
 
 PAGE = "https://example.org/toy"
 CONTENTS = {"images.gz": bytes(range(256)) * 2000, "labels.gz": b"one two three"}
@@ -271,15 +272,15 @@ def test_a_write_that_fails_midway(server, tmp_path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_the_default_folder(monkeypatch, tmp_path) -> None:
+def test_the_data_folder(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path))
-    assert default_folder("mnist") == tmp_path / "data" / "mnist"
+    assert data_folder("mnist") == tmp_path / "data" / "mnist"
     monkeypatch.setenv("SPIKFORMER_CACHE", "~/cache")
-    assert default_folder("mnist") == Path.home() / "cache" / "data" / "mnist"
+    assert data_folder("mnist") == Path.home() / "cache" / "data" / "mnist"
     for unset in (lambda: monkeypatch.setenv("SPIKFORMER_CACHE", ""), lambda: monkeypatch.delenv("SPIKFORMER_CACHE")):
         unset()
-        assert default_folder("mnist").parts[-2:] == ("data", "mnist")
-        assert "spikformer" in default_folder("mnist").parts
+        assert data_folder("mnist").parts[-2:] == ("data", "mnist")
+        assert "spikformer" in data_folder("mnist").parts
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -305,16 +306,10 @@ def test_every_entry_is_well_formed(name: str) -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_set_can_be_got_by_hand(name: str, tmp_path: Path) -> None:
-    sentence = how_to_get(name, tmp_path)
+    sentence = how_to_get(SOURCES[name], tmp_path)
     assert sentence.startswith(f"For {name}, get {SOURCES[name].file_names[0]}")
     for part in (*SOURCES[name].file_names, SOURCES[name].page, f" into {tmp_path}, or give the folder"):
         assert part in sentence
     if SOURCES[name].by_hand:
         with refused(FileNotFoundError, tmp_path, f"{name} cannot be downloaded by a program: get "):
-            download(name, tmp_path)
-
-
-@pytest.mark.parametrize("function", [download, how_to_get])
-def test_an_unknown_name(function, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'svhn' comes from; choose from mnist, fashion_mnist, cifar10,"):
-        function("svhn", tmp_path)
+            download(SOURCES[name], tmp_path)

@@ -59,6 +59,7 @@ def test_the_seed_and_the_epoch_decide_the_order() -> None:
     assert order(0, 0) == order(0, 0)
     assert order(0, 0) != order(0, 1)
     assert order(0, 0) != order(1, 0)
+    assert order(0, 1) != order(1, 0)
     assert sorted(chain(*order(0, 0))) == list(range(50))
 
 
@@ -130,12 +131,35 @@ def test_strict_stops_at_the_first(workers: int, photographs: Path) -> None:
         list(Loader(data, "test", 2, training=False, workers=workers, strict=True).epoch(0))
 
 
-def test_a_set_that_is_all_bad_ends(photographs: Path) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_set_that_is_all_bad_ends(workers: int, photographs: Path) -> None:
     for path in photographs.glob("train/*/*.jpg"):
         path.write_bytes(b"")
     data = open_dataset("image_folder", photographs, validation_share=0)
-    with pytest.raises(ValueError, match=r"16 samples in a row cannot be read; the first: .*jpg"):
-        next(Loader(data, "train", 8, training=True).epoch(0))
+    told = r"^16 samples in a row cannot be read; the last: \S+jpg cannot be read: it is empty\.$"
+    with pytest.raises(ValueError, match=told):
+        next(Loader(data, "train", 8, training=True, workers=workers).epoch(0))
+
+
+def test_one_epoch_at_a_time() -> None:
+    loader = Loader(numbered(50), "train", 8, training=True)
+    first = loader.epoch(0)
+    next(first)
+    next(loader.epoch(1))
+    with pytest.raises(RuntimeError, match="Another epoch of this loader was begun before this one ended"):
+        next(first)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_global_random_state_is_left_alone(workers: int) -> None:
+    before = torch.random.get_rng_state()
+    list(Loader(numbered(50), "train", 8, training=True, workers=workers).epoch(0))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_memory_is_pinned_where_that_is_asked_for() -> None:
+    assert Loader(numbered(50), "train", 8, training=True, pin_memory=True)._loader.pin_memory
+    assert not Loader(numbered(50), "train", 8, training=True)._loader.pin_memory
 
 
 def test_a_file_that_vanishes_is_a_bad_sample(photographs: Path) -> None:

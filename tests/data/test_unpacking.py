@@ -1,6 +1,7 @@
 """Archives unpacked: all or nothing, and nothing outside."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +10,10 @@ import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from spikformer.data.unpacking import unpack
 
@@ -32,6 +36,10 @@ def zipped(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
+UNPACK = (
+    "import sys; from pathlib import Path; from spikformer.data.unpacking import unpack\n"
+    "unpack(Path(sys.argv[1]), Path(sys.argv[2]), ('.bin',))"
+)
 PACKERS = pytest.mark.parametrize("pack", [tar, zipped])
 FILES = {"top/a/1.bin": b"one", "top/b/2.BIN": b"two", "top/readme.txt": b"no"}
 
@@ -93,15 +101,59 @@ def test_other_archives_are_refused(pack, tmp_path: Path) -> None:
 
 def test_a_kill_leaves_no_folder_under_the_name(tmp_path: Path) -> None:
     archive = zipped(tmp_path / "archive", {f"{n}.bin": bytes(3_000_000) for n in range(100)})
-    code = (
-        "import sys; from pathlib import Path; from spikformer.data.unpacking import unpack\n"
-        "print('go', flush=True); unpack(Path(sys.argv[1]), Path(sys.argv[2]), ('.bin',))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, archive, tmp_path / "out"], stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"go\n"
-    time.sleep(0.1)
+    process = subprocess.Popen([sys.executable, "-c", UNPACK, archive, tmp_path / "out"])
+    while not list(tmp_path.glob(".out-*/*.bin")):
+        assert process.poll() is None
+        time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    process.stdout.close()
     assert not (tmp_path / "out").exists()
+    (half,) = tmp_path.glob(".out-*")
+    os.utime(half, (0, 0))
     assert len(list(unpack(archive, tmp_path / "out", (".bin",)).iterdir())) == 100
+    assert not half.exists(), "what a killed run has left is swept away in time"
+
+
+def test_two_processes_may_unpack_at_a_time(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "archive", {f"{n}.bin": bytes(300_000) for n in range(50)})
+    command = [sys.executable, "-c", UNPACK, archive, tmp_path / "out"]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+    assert len(list((tmp_path / "out").iterdir())) == 50
+    assert not list(tmp_path.glob(".out-*"))
+
+
+def test_a_single_wrong_bit_in_a_tar_is_noticed(tmp_path: Path) -> None:
+    """The checksum of a gzip is its last word, and tarfile does not read that far."""
+    noise = np.random.default_rng(0).bytes(100_000)
+    archive = tar(tmp_path / "archive.tar.gz", {"1.bin": noise})
+    content = bytearray(archive.read_bytes())
+    content[50_000] ^= 1
+    archive.write_bytes(content)
+    with pytest.raises(ValueError, match=r"archive\.tar\.gz is damaged or not an archive \(.*\); get it again\.$"):
+        unpack(archive, tmp_path / "out", (".bin",))
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.binary(max_size=300), st.sampled_from(["", "PK\x03\x04", "\x1f\x8b\x08"]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_refused_in_a_sentence(tmp_path: Path, content: bytes, magic: str) -> None:
+    archive = tmp_path / "archive"
+    archive.write_bytes(magic.encode("latin-1") + content)
+    with pytest.raises(ValueError, match=r"^\S+archive (is damaged or not an archive .*\.|holds no file .*\?)$"):
+        unpack(archive, tmp_path / "out", (".bin",))
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"]
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "archive", FILES)
+    with pytest.raises(
+        OSError, match=r"archive cannot be unpacked into \S+archive: Not a directory; unpack it elsewhere\."
+    ):
+        unpack(archive, archive / "out", (".bin",))
+
+
+def test_hidden_files_are_left_out(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "archive", {"a/1.bin": b"", "__MACOSX/a/._1.bin": b"", "a/.2.bin": b""})
+    assert [path.name for path in unpack(archive, tmp_path / "out", (".bin",)).iterdir()] == ["1.bin"]

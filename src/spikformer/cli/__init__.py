@@ -11,8 +11,9 @@ from importlib import import_module
 VERBS = {
     "models": "List every model, with its size and the paper's figures",
     "data": "Look at a data set, or check every file of it",
-    "train": "Train a model on images or events; on embedded digits by default",
-    "evaluate": "Measure the accuracy of trained weights, after each time step",
+    "train": "Train a model by a recipe; on embedded digits by default",
+    "evaluate": "Measure trained weights: accuracy by class and time step, confusion",
+    "predict": "Say what pictures or recordings show",
     "import": "Convert weights of the authors' code",
     "verify": "Check this installation against the paper and the authors' code",
 }
@@ -44,6 +45,8 @@ def _run(verb: str, arguments: list[str]) -> int:
 
     module = import_module(f"spikformer.cli.{_MODULES.get(verb, verb)}")
     try:
+        if hasattr(module, "parse"):
+            return module.run(module.parse(arguments))
         options = tyro.cli(
             module.Options, prog=f"spikformer {verb}", description=module.__doc__, args=arguments, use_underscores=False
         )
@@ -52,6 +55,9 @@ def _run(verb: str, arguments: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
         print(f"spikformer {verb}: interrupted.", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # whoever was reading has seen enough
+        sys.stdout = None
         return 1
     except (ValueError, *_MISTAKEN_PATHS) as error:
         print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)

@@ -4,12 +4,16 @@ Sets: digits and digits_dvs need no files; mnist, fashion_mnist, cifar10, cifar1
 folder is given; n_mnist, dvs128, imagenet, image_folder and event_folder need one.
 
 Example: spikformer data show digits_dvs --output digits.png
+
 Example: spikformer data check image_folder --data photos
+
+Both take --help and --json.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,41 +26,64 @@ from rich.table import Table
 if TYPE_CHECKING:
     from spikformer.data import DataSet
 
+_LISTED = 40  # classes in the table of counts
+
+Split = Literal["train", "validation", "test"]
+
 
 @dataclass(frozen=True)
-class Options:
-    action: Annotated[Literal["show", "check"], tyro.conf.Positional]
-    """show writes a contact sheet; check reads everything once."""
+class Show:
+    """Write a contact sheet, and count the samples of each class."""
+
     name: Annotated[str, tyro.conf.Positional]
     """The data set."""
     data: Path | None = None
     """Folder or archive with its files."""
-    split: Literal["train", "validation", "test"] | None = None
-    """Show or check this split alone; show takes the first there is."""
+    split: Split | None = None
+    """Show this split; by default the first there is."""
     output: Path | None = None
     """Where to write the sheet, as .png, .jpg or .webp; NAME_SPLIT.png by default."""
     rows: int = 12
     """Classes on the sheet, spread evenly where there are more."""
     columns: int = 8
     """Samples of each class on the sheet; of events, frames of one sample."""
-    workers: int = 2
-    """Processes that read for check."""
     json: bool = False
-    """Print JSON instead of tables."""
+    """Print JSON instead of a table."""
 
 
-def run(options: Options) -> int:
+@dataclass(frozen=True)
+class Check:
+    """Read everything once, and list every bad file."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """The data set."""
+    data: Path | None = None
+    """Folder or archive with its files."""
+    split: Split | None = None
+    """Check this split alone."""
+    workers: int = 2
+    """Processes that read."""
+    json: bool = False
+    """Print JSON instead of sentences."""
+
+
+Options = Annotated[Show, tyro.conf.subcommand("show")] | Annotated[Check, tyro.conf.subcommand("check")]
+
+
+def run(options: Show | Check) -> int:
+    return _show(options) if isinstance(options, Show) else _check(options)
+
+
+def _show(options: Show) -> int:
+    from spikformer.visualise import check_picture_path, save_picture
+
     for option in ("rows", "columns"):
         if not 1 <= getattr(options, option) <= 1000:
             raise ValueError(f"--{option} must be 1 to 1000, got {getattr(options, option)}.")
-    return _show(options) if options.action == "show" else _check(options)
-
-
-def _show(options: Options) -> int:
-    from spikformer.visualise import save_picture
-
+    if options.output is not None:
+        check_picture_path(options.output)
     data = _open(options, time_steps=options.columns)
-    split = options.split or _there(data)[0]
+    split = options.split or data.splits[0]
     output = options.output or Path(f"{data.name}_{split}.png")
     save_picture(_sheet(data, split, options.rows, options.columns), output)
     if options.json:
@@ -66,12 +93,13 @@ def _show(options: Options) -> int:
     console.print(_counts_table(data))
     height, width = data.size
     kind = "frames of events" if data.events else "images"
-    console.print(f"{kind} of {height}×{width}, {data.channels} channels", highlight=False)
+    channels = "1 channel" if data.channels == 1 else f"{data.channels} channels"
+    console.print(f"{kind} of {height}×{width}, {channels}", highlight=False)
     console.print(f"wrote {output}", highlight=False, soft_wrap=True)
     return 0
 
 
-def _check(options: Options) -> int:
+def _check(options: Check) -> int:
     from spikformer.data import DamagedFilesError
 
     if options.workers < 0:
@@ -82,11 +110,12 @@ def _check(options: Options) -> int:
     except DamagedFilesError as damage:
         bad, verdict = damage.sentences, f"{len(damage.sentences)} of its files cannot be read"
     else:
-        splits = [options.split] if options.split else _there(data)
-        bad = [sentence for split in splits for sentence in _unreadable(data, split, options)]
+        splits = [options.split] if options.split else data.splits
+        failures = sum((_unreadable(data, split, options) for split in splits), Counter[str]())
+        bad = list(failures)
         description = _description(data)
         total = sum(len(data.split(split)) for split in splits)
-        verdict = f"{len(bad)} of {total} samples cannot be read" if bad else f"all {total} samples can be read"
+        verdict = f"{failures.total()} of {total} samples cannot be read" if bad else f"all {total} samples can be read"
         verdict = f"{verdict} ({', '.join(splits)})"
     if options.json:
         print(json.dumps(description | {"bad": bad}))
@@ -97,20 +126,21 @@ def _check(options: Options) -> int:
     return 1 if bad else 0
 
 
-def _unreadable(data: DataSet, split: str, options: Options) -> list[str]:
-    """Why samples of a split cannot be read, a sentence each."""
+def _unreadable(data: DataSet, split: str, options: Check) -> Counter[str]:
+    """Why samples of a split cannot be read, and how many for each reason."""
     from spikformer.data import Loader
 
     loader = Loader(data, split, batch_size=16, training=False, workers=options.workers, quiet=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=options.json) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(f"Reading {split}", total=len(data.split(split)))
         for batch in loader.epoch(0):
             progress.advance(bar, len(batch.labels) + len(batch.reasons))
-    return list(loader.unreadable)
+    return loader.unreadable
 
 
-def _open(options: Options, time_steps: int | None = None) -> DataSet:
+def _open(options: Show | Check, time_steps: int | None = None) -> DataSet:
     """Decoding events anew: a check must read the files themselves, and a sheet is made once."""
     from spikformer.data import open_dataset, options_of
 
@@ -169,15 +199,11 @@ def _row(data: DataSet, split: str, label: int, num_columns: int) -> Any:
     return Row(data.class_names[label], tiles) if tiles else None
 
 
-def _there(data: DataSet) -> list[str]:
-    return [split for split in ("train", "validation", "test") if getattr(data, split) is not None]
-
-
 def _counts(data: DataSet) -> dict[str, list[int]]:
     import numpy as np
 
     return {
-        split: np.bincount(data.split(split).labels, minlength=len(data.class_names)).tolist() for split in _there(data)
+        split: np.bincount(data.split(split).labels, minlength=len(data.class_names)).tolist() for split in data.splits
     }
 
 
@@ -195,9 +221,12 @@ def _description(data: DataSet) -> dict[str, Any]:
 def _counts_table(data: DataSet) -> Table:
     counts = _counts(data)
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_footer=True)
-    table.add_column("Class", "in all", no_wrap=True)
+    table.add_column("Class", "in all", no_wrap=True, max_width=40)
     for split, numbers in counts.items():
-        table.add_column(split, f"{sum(numbers)}", justify="right")
-    for label, name in enumerate(data.class_names):
+        table.add_column(split, f"{sum(numbers)}", justify="right", no_wrap=True)
+    for label, name in enumerate(data.class_names[:_LISTED]):
         table.add_row(name, *(str(numbers[label]) for numbers in counts.values()))
+    if len(data.class_names) > _LISTED:
+        rest = [str(sum(numbers[_LISTED:])) for numbers in counts.values()]
+        table.add_row(f"{len(data.class_names) - _LISTED} more classes", *rest)
     return table

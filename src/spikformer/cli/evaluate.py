@@ -1,4 +1,4 @@
-"""Measure saved weights on the test split of the data they were trained on, after each time step.
+"""Measure saved weights on data they were not trained on: accuracy by class and after each time step, confusion.
 
 Example: spikformer evaluate runs/digits/last.safetensors
 """
@@ -6,12 +6,17 @@ Example: spikformer evaluate runs/digits/last.safetensors
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from spikformer.data import DataSet
+    from spikformer.training import Evaluation
 
 
 @dataclass(frozen=True)
@@ -24,31 +29,58 @@ class Options:
     """Processes that read ahead."""
     strict: bool = False
     """Stop at a file that cannot be read, instead of leaving it out."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Which part of the data; validation is what training held out."""
+    confusion: Path | None = None
+    """Where to draw the confusion matrix; confusion.png beside the weights by default."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of tables."""
 
 
 def run(options: Options) -> int:
     from spikformer.data import open_for_model
     from spikformer.models import load
-    from spikformer.training import measure_accuracy
+    from spikformer.training import evaluate
+    from spikformer.visualise import check_picture_path
+    from spikformer.visualise.confusion import draw_confusion
 
+    if options.confusion is not None:
+        check_picture_path(options.confusion)
     model = load(options.weights)
     if "data" not in model.about:
         raise ValueError(f"{options.weights} does not say which data it was trained on; only `train` notes that.")
+    about = model.about["data"]
+    share = model.about.get("recipe", {}).get("validation_share")
     data = open_for_model(
-        model.config, model.about["data"], options.data, class_names=model.about.get("class_names"), validation_share=0
+        model.config, about["name"], options.data, class_names=about["class_names"], validation_share=share
     )
-    test = measure_accuracy(model, data, "test", workers=options.workers, strict=options.strict)
-    by_steps = test.after_steps
+    found = evaluate(model, data, options.split, workers=options.workers, strict=options.strict)
+    picture = options.confusion or options.weights.with_name("confusion.png")
+    draw_confusion(found.confusion, data.class_names, picture)
     if options.json:
-        report = {"test_accuracy": by_steps[-1], "accuracy_after_steps": by_steps, "samples": test.num_samples}
-        print(json.dumps(report | {"unreadable": test.unreadable}))
+        print(json.dumps(asdict(found) | {"by_class": found.by_class, "picture": str(picture)}))
         return 0
-    console = Console()
-    console.print(f"Test accuracy {by_steps[-1]:.2%} on {test.num_samples} samples of {data.name}", highlight=False)
-    if test.unreadable:
-        console.print(f"{test.unreadable} more could not be read and are not counted", highlight=False)
-    listed = ", ".join(f"{accuracy:.2%}" for accuracy in by_steps)
-    console.print(f"after each time step: {listed}", highlight=False)
+    _show(found, data, picture)
     return 0
+
+
+def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
+    console = Console()
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("Class", no_wrap=True, max_width=40)
+    table.add_column("Samples", justify="right")
+    table.add_column("Right", justify="right")
+    for name, row, share in zip(data.class_names, found.confusion, found.by_class, strict=True):
+        table.add_row(name, str(sum(row)), "–" if share is None else f"{share:.2%}")
+    console.print(table)
+    listed = ", ".join(f"{accuracy:.2%}" for accuracy in found.after_steps)
+    sentences = [
+        f"top-1 {found.top1:.2%}, top-5 {found.top5:.2%}, loss {found.loss:.3f} on {found.num_samples} samples of "
+        f"{data.name}",
+        f"after each time step: {listed}",
+        f"confusion matrix: {picture}",
+    ]
+    if found.unreadable:
+        sentences.append(f"{found.unreadable} more could not be read and are not counted")
+    for sentence in sentences:
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)

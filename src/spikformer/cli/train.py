@@ -1,113 +1,246 @@
-"""Train a model on its data set, or on any other in the model's size, and save it.
+"""Train a model by a recipe. Any setting can be overridden; --help after a recipe's name shows its own defaults.
 
-Example: spikformer train spikformer_tiny_digits --output runs/digits
+Example: spikformer train
+Example: spikformer train spikformer_4_384_cifar10 --data DIR --epochs 100 --model.time-steps 2
+Example: spikformer train --resume --output runs/spikformer_tiny_digits
 """
 
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from spikformer.training.recipe import Recipe
+from spikformer.training.recipes import DEFAULT, get_recipe
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+    from spikformer.data import DataSet
+    from spikformer.training import RunFolder, Trainer
+    from spikformer.training.state import SavedState
 
 
 @dataclass(frozen=True)
 class Options:
-    model: Annotated[str, tyro.conf.Positional] = "spikformer_tiny_digits"
-    """One of those that `spikformer models` lists."""
+    recipe: Annotated[str, tyro.conf.Positional] = DEFAULT
+    """A recipe; most are called as their model."""
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for digits and digits_dvs."""
-    data_set: str | None = None
-    """Train on this set instead of the model's own; image_folder and event_folder read train/CLASS/*."""
+    """Folder or archive with the data set's files; not needed for embedded sets."""
     output: Path | None = None
-    """Folder to write last.safetensors into; runs/MODEL by default."""
-    epochs: int = 20
-    """Passes over the training samples."""
-    batch_size: int = 64
-    """Samples in a step."""
+    """Folder of the run; runs/RECIPE by default."""
+    from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Start from these weights, whatever of them fits."""
+    resume: bool = False
+    """Go on with the run in --output, with its settings."""
+    overwrite: bool = False
+    """Replace the run in --output."""
     workers: int = 0
-    """Processes that read ahead; 0 reads in the training process."""
+    """Processes that read ahead, for each device; 0 reads in the training process."""
     strict: bool = False
     """Stop at a file that cannot be read, instead of going on without it."""
-    seed: int = 0
-    """Decides the initial weights and the order of samples."""
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where to train; auto takes GPUs if there are any."""
+    devices: int | None = None
+    """Processes on this machine, one a GPU; all GPUs by default, one process on a CPU."""
+    nodes: int = 1
+    """Machines; start the command on each, or use torchrun."""
+    save_minutes: float = 10.0
+    """Save the state this often, besides after every epoch."""
     json: bool = False
-    """Print JSON instead of progress and a sentence."""
+    """Print JSON instead of a live line and a table."""
+    settings: Annotated[Recipe, tyro.conf.arg(name="")] = field(default_factory=Recipe)
+
+
+def parse(arguments: list[str]) -> Options:
+    """The recipe's name comes first, so that its settings are the defaults of the rest."""
+    name = arguments[0] if arguments and not arguments[0].startswith("-") else DEFAULT
+    default = Options(recipe=name, settings=get_recipe(name))
+    options: Options = tyro.cli(
+        Options, prog="spikformer train", description=__doc__, args=arguments, default=default, use_underscores=False
+    )
+    return options
 
 
 def run(options: Options) -> int:
-    import torch
-
-    from spikformer.data import open_for_model
     from spikformer.memory import keep_freed_memory
-    from spikformer.models import create_model, save
-    from spikformer.presets import get_preset
-    from spikformer.training import measure_accuracy, train
+    from spikformer.training import Diverged, Interrupted, RunFolder, Trainer, build_fabric
 
-    _check(options)
+    if options.workers < 0:
+        raise ValueError(f"--workers must be at least 0, got {options.workers}.")
+    if options.save_minutes < 0:
+        raise ValueError(f"--save-minutes must be at least 0, got {options.save_minutes:g}.")
     keep_freed_memory()
-    torch.manual_seed(options.seed)
-    config = get_preset(options.model).config
-    data = open_for_model(config, options.data_set or _own_set(options.model), options.data)
-    model = create_model(options.model, num_classes=len(data.class_names), in_channels=data.channels)
-    model.about = {"model": options.model, "data": data.name, "class_names": data.class_names}
-    output = options.output or Path("runs") / options.model
-    output.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=options.json) as progress:
-        bar = progress.add_task("Training", total=options.epochs)
-        for epoch in train(
-            model,
-            data,
-            epochs=options.epochs,
-            batch_size=options.batch_size,
-            seed=options.seed,
-            workers=options.workers,
-            strict=options.strict,
-        ):
-            progress.update(bar, advance=1, description=f"Epoch {epoch.number}: loss {epoch.loss:.3f}")
-    seconds = time.perf_counter() - started
-    test = measure_accuracy(model, data, "test", workers=options.workers, strict=options.strict)
-    accuracy = test.after_steps[-1]
-    path = output / "last.safetensors"
-    save(model, path)
-    if options.json:
-        unreadable = {"train": epoch.unreadable, "test": test.unreadable}
-        report = {"weights": str(path), "test_accuracy": accuracy, "seconds": seconds, "unreadable": unreadable}
-        print(json.dumps(report))
-        return 0
-    if epoch.unreadable or test.unreadable:
-        Console().print(
-            f"{epoch.unreadable} readings in training and {test.unreadable} in testing failed; "
-            f"`spikformer data check {data.name}` lists the files.",
-            highlight=False,
-            soft_wrap=True,
-        )
-    Console().print(
-        f"Test accuracy {accuracy:.2%} after {options.epochs} epochs in {seconds:.0f} s; wrote {path}",
-        highlight=False,
-        soft_wrap=True,
+    folder = RunFolder(options.output or Path("runs") / options.recipe)
+    saved = folder.open_saved() if _resumes(options, folder) else None
+    recipe, data_path = _settings(options, folder, saved)
+    fabric = build_fabric(
+        recipe.precision, accelerator=options.accelerator, devices=options.devices, nodes=options.nodes
     )
+    recipe, data = _open_data(recipe, data_path, fabric)
+    trainer = Trainer(
+        recipe,
+        data,
+        fabric,
+        state_path=folder.state,
+        workers=options.workers,
+        strict=options.strict,
+        save_seconds=60 * options.save_minutes,
+    )
+    notes = _prepare(options, trainer, folder, saved, data_path)
+    try:
+        return _train(options, trainer, folder, notes)
+    except Interrupted:
+        _draw_curves(trainer, folder)
+        _say(
+            f"Stopped in epoch {trainer.progress.epoch + 1}, saved; go on with --resume --output {folder.path}", trainer
+        )
+        return 1
+    except Diverged as end:
+        _draw_curves(trainer, folder)
+        _say(str(end), trainer)
+        return 1
+    except RuntimeError as error:
+        if fabric.world_size == 1 or ("gloo" not in str(error) and "NCCL" not in str(error)):
+            raise
+        raise OSError(
+            "Another process of this run died; go on with --resume, or let torchrun --max-restarts do it."
+        ) from None
+
+
+def _resumes(options: Options, folder: RunFolder) -> bool:
+    """Torchrun starts a run anew when one of its processes dies; then, too, it goes on where it was."""
+    from spikformer.training.devices import was_restarted
+
+    return options.resume or (was_restarted() and folder.state.exists())
+
+
+def _settings(options: Options, folder: RunFolder, saved: SavedState | None) -> tuple[Recipe, Path | None]:
+    """Of a run that goes on, its own; others given beside them must be the same."""
+    if saved is None:
+        return options.settings, options.data
+    settings = Recipe.from_dict(saved.recipe)
+    overridden = _differences(options.settings, get_recipe(options.recipe))
+    changed = sorted(overridden & _differences(options.settings, settings))
+    if changed:
+        raise ValueError(
+            f"The run in {folder.path} has another {', '.join(changed)}; resume it without changing settings, or start "
+            "another."
+        )
+    noted = folder.read_description()["data"]
+    return settings, options.data or (Path(noted) if noted else None)
+
+
+def _differences(one: Recipe, other: Recipe) -> set[str]:
+    ours, theirs = one.to_dict(), other.to_dict()
+    return {name for name, value in ours.items() if value != theirs[name]}
+
+
+def _open_data(recipe: Recipe, path: Path | None, fabric: Fabric) -> tuple[Recipe, DataSet]:
+    """The data in the model's form, and the recipe with a model for as many classes and channels."""
+    from spikformer.data import open_for_model
+
+    if not fabric.is_global_zero:
+        fabric.barrier()  # the first process downloads and unpacks for all
+    data = open_for_model(recipe.model, recipe.data_set, path, validation_share=recipe.validation_share)
+    if fabric.is_global_zero:
+        fabric.barrier()
+    model = recipe.model.override(num_classes=len(data.class_names), in_channels=data.channels)
+    return replace(recipe, model=model), data
+
+
+def _prepare(
+    options: Options, trainer: Trainer, folder: RunFolder, saved: SavedState | None, data_path: Path | None
+) -> list[str]:
+    """Everything that can go wrong before the first step; returns what is to be said."""
+    from spikformer.models import load
+    from spikformer.training import find_traps, transfer_weights
+
+    notes = find_traps(trainer.recipe, get_recipe(options.recipe), trainer.data)
+    if options.from_weights is not None:
+        if saved is not None:
+            raise ValueError("--from starts a run and --resume goes on with one; give one of them.")
+        notes.append(f"{options.from_weights}: {transfer_weights(load(options.from_weights), trainer.model)}.")
+    trainer.model.about["recipe"] = {"name": options.recipe, **trainer.recipe.to_dict()}
+    if trainer.fabric.is_global_zero:
+        if saved is None:
+            folder.open_new(overwrite=options.overwrite)
+            folder.describe(trainer.recipe, options.recipe, data_path)
+        folder.check_room(trainer.model)
+    trainer.start(saved)
+    return notes
+
+
+def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[str]) -> int:
+    from spikformer.cli.live import LiveLine, results_table, stop_on_signal
+    from spikformer.training import Epoch
+    from spikformer.training.board import Board
+
+    main = trainer.fabric.is_global_zero
+    for note in notes:
+        _say(note, trainer)
+    with (
+        stop_on_signal() as stop,
+        Board(folder.path / "tensorboard", trainer.progress.epoch, enabled=main) as board,
+        LiveLine(trainer, enabled=main and not options.json) as line,
+    ):
+        for event in trainer.run(stop):
+            line.show(event)
+            if isinstance(event, Epoch) and main:
+                folder.keep(trainer.finished_model, trainer.progress.history, best=event.best)
+                board.add(event.metrics)
+    results = _results(trainer, folder)
+    _draw_curves(trainer, folder)
+    if not main:
+        return 0
+    if options.json:
+        print(json.dumps(results | {"notes": notes}))
+    else:
+        results_table(results)
     return 0
 
 
-def _check(options: Options) -> None:
-    for option, least in (("epochs", 1), ("batch_size", 1), ("workers", 0)):
-        if getattr(options, option) < least:
-            name = option.replace("_", "-")
-            raise ValueError(f"--{name} must be at least {least}, got {getattr(options, option)}.")
-    if not 0 <= options.seed < 2**63:
-        raise ValueError(f"--seed must be a whole number from 0 to 2⁶³ − 1, got {options.seed}.")
+def _results(trainer: Trainer, folder: RunFolder) -> dict[str, Any]:
+    """The last epoch, and the one that validation chose, both on the test split."""
+    from spikformer.models import load
+
+    progress = trainer.progress
+    results: dict[str, Any] = {
+        "run": str(folder.path),
+        "seconds": progress.seconds,
+        "unreadable": progress.unreadable,
+        "last": {"weights": str(folder.last), "epoch": progress.epoch, **_figures(progress.history[-1])},
+    }
+    trainer.fabric.barrier()
+    if trainer.data.test is not None:
+        results["last"]["test_accuracy"] = trainer.evaluate("test").top1
+    if progress.best_epoch is not None:
+        chosen = progress.history[progress.best_epoch - 1]
+        results["best"] = {"weights": str(folder.best), "epoch": progress.best_epoch, **_figures(chosen)}
+        if trainer.data.test is not None:
+            best = load(folder.best).to(trainer.fabric.device)
+            results["best"]["test_accuracy"] = trainer.evaluate("test", best).top1
+    return results
 
 
-def _own_set(model: str) -> str:
-    """The set that a model's name ends with."""
-    from spikformer.data import list_datasets
+def _figures(row: dict[str, float]) -> dict[str, float]:
+    names = ("train_loss", "train_accuracy", "validation_accuracy")
+    return {name: row[name] for name in names if name in row}
 
-    return next(name for name in list_datasets() if model.endswith(f"_{name}"))
+
+def _draw_curves(trainer: Trainer, folder: RunFolder) -> None:
+    from spikformer.visualise.curves import draw_curves
+
+    if trainer.fabric.is_global_zero and trainer.progress.history:
+        draw_curves({folder.path.name: trainer.progress.history}, folder.curves)
+
+
+def _say(sentence: str, trainer: Trainer) -> None:
+    from rich.console import Console
+
+    if trainer.fabric.is_global_zero:
+        Console(stderr=True).print(sentence, highlight=False, soft_wrap=True, markup=False)

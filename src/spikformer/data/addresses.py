@@ -137,10 +137,3 @@ SOURCES: dict[str, Source] = {
     source.name: source
     for source in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100, _CIFAR10DVS, _DVS128, _N_MNIST, _IMAGENET)
 }
-
-
-def find_source(name: str) -> Source:
-    """Where a set comes from, by its name."""
-    if name not in SOURCES:
-        raise ValueError(f"Nothing is known of where {name!r} comes from; choose from {', '.join(SOURCES)}.")
-    return SOURCES[name]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from spikformer.config import ModelConfig
 from spikformer.data import embedded
@@ -17,7 +17,7 @@ from spikformer.data.events import sets as events
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.frames import Fit, Slicing
 from spikformer.data.images import sets as images
-from spikformer.data.places import cache_folder
+from spikformer.data.places import cache_folder, data_folder
 
 _IMAGES = ("size", "validation_share")
 _PICTURES = (*_IMAGES, "crop_ratio", "class_names")
@@ -50,7 +50,7 @@ _SETS = {
     "cifar10dvs": _Entry(events.cifar10dvs, events.EventForm, _EVENTS),
     "dvs128": _Entry(events.dvs128, events.EventForm, _EVENTS),
     "n_mnist": _Entry(events.n_mnist, events.EventForm, _EVENTS),
-    "event_folder": _Entry(events.event_folder, events.EventForm, (*_EVENTS, "class_names")),
+    "event_folder": _Entry(events.event_folder, events.EventForm, (*_EVENTS, "class_names", "sensor")),
 }
 
 
@@ -76,6 +76,7 @@ def open_dataset(
     slicing: Slicing | None = None,
     fit: Fit | None = None,
     cache_gb: float | None = None,
+    sensor: tuple[int, int] | None = None,
 ) -> DataSet:
     """A data set by its name; an option that is None is the set's own choice, one that it does not have is refused.
 
@@ -88,6 +89,7 @@ def open_dataset(
         class_names       of folders: in the order of a model's outputs, if not all classes are there, or not in order
         time_steps        frames of a recording (16)
         slicing, fit      how frames are made of events, see `to_frames`
+        sensor            of an event folder whose files do not say it: height, width
         cache_gb          how much disk decoded frames may take (10); 0 decodes in every epoch
     """
     entry = _entry(name)
@@ -100,8 +102,10 @@ def open_dataset(
         "slicing": slicing,
         "fit": fit,
         "cache_gb": cache_gb,
+        "sensor": sensor,
     }
     given = {option: value for option, value in given.items() if value is not None}
+    _check_values(given)
     if needless := given.keys() - set(entry.options):
         raise ValueError(f"{name} has no option {', '.join(sorted(needless))}; it has {', '.join(entry.options)}.")
     if "cache_gb" in entry.options:
@@ -134,9 +138,29 @@ def open_for_model(
     )
 
 
+def _check_values(given: dict[str, Any]) -> None:
+    """Before files are touched: a wrong value would make every sample look damaged."""
+    time_steps, ratio = given.get("time_steps"), given.get("crop_ratio")
+    for option in ("size", "sensor"):
+        sides = given.get(option, (1, 1))
+        if not (isinstance(sides, tuple) and len(sides) == 2 and all(map(_is_count, sides))):
+            raise ValueError(f"{option} must be (height, width), whole numbers of at least 1, got {sides!r}.")
+    if time_steps is not None and not _is_count(time_steps):
+        raise ValueError(f"time_steps must be a whole number of at least 1, got {time_steps!r}.")
+    if ratio is not None and not 0 < ratio <= 1:
+        raise ValueError(f"crop_ratio must be above 0 and at most 1, got {ratio!r}.")
+    for option, words in (("slicing", get_args(Slicing)), ("fit", get_args(Fit))):
+        if given.get(option, words[0]) not in words:
+            raise ValueError(f"{option} must be {' or '.join(words)}, got {given[option]!r}.")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def _entry(name: str) -> _Entry:
     if name not in _SETS:
-        near = get_close_matches(name, _SETS, n=1)
+        near = get_close_matches(str(name).lower(), _SETS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_SETS)}."
         raise ValueError(f"There is no data set {name!r}; {hint}")
     return _SETS[name]
@@ -145,22 +169,27 @@ def _entry(name: str) -> _Entry:
 def _frame_cache(gigabytes: float) -> FrameCache | None:
     if not 0 <= gigabytes < float("inf"):
         raise ValueError(f"cache_gb must be 0 or more, got {gigabytes!r}.")
-    return FrameCache(cache_folder() / "frames", int(gigabytes * 1e9)) if gigabytes else None
+    if not gigabytes:
+        return None
+    cache = FrameCache(cache_folder() / "frames", int(gigabytes * 1e9))
+    return cache if cache.is_usable() else None
 
 
 def _from_files(entry: _Entry, name: str, root: str | os.PathLike[str] | None, form: Any) -> DataSet:
-    from spikformer.data.downloads import default_folder, download, how_to_get  # slow to import, rarely needed
-
     source = SOURCES.get(name)
     if source is None and root is None:
         raise ValueError(f"{name} reads a folder of yours; say which one (--data).")
-    folder = Path(root) if root is not None else default_folder(name)
+    folder = Path(root).expanduser() if root is not None else data_folder(name)
     try:
         return entry.open(folder, form)
     except FileNotFoundError as error:
         if source is None:
             raise
+        from spikformer.data.downloads import download, how_to_get  # slow to import, and only needed here
+
+        if root is not None and any((folder / file).exists() for file in source.file_names):
+            raise  # most of it is there: what the reader says is enough
         if root is not None:
             raise FileNotFoundError(f"{error} {how_to_get(source, folder)}") from None
-    download(source, folder)
+        download(source, folder)
     return entry.open(folder, form)

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-_FOLDERS = {"train": ("train",), "validation": ("val", "validation"), "test": ("test",)}
+from spikformer.data.damage import read_each
+
+logger = logging.getLogger(__name__)
+
+_FOLDERS = {"train": ("train", "training"), "validation": ("val", "valid", "validation"), "test": ("test", "testing")}
+
+
+@dataclass(frozen=True)
+class Paths(Sequence[str]):
+    """Many paths in one array: processes that read ahead share it, where a million strings would be copied to each."""
+
+    encoded: np.ndarray
+
+    @classmethod
+    def of(cls, paths: Sequence[str]) -> Paths:
+        return cls(np.array([os.fsencode(path) for path in paths], np.bytes_))
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def __getitem__(self, index: Any) -> Any:
+        return os.fsdecode(self.encoded[index])
 
 
 class LabelledFiles(NamedTuple):
     """Paths in the order of classes and names, and their labels int64 [N]."""
 
-    paths: tuple[str, ...]
+    paths: Paths
     labels: np.ndarray
 
     def take(self, indices: np.ndarray) -> LabelledFiles:
-        return LabelledFiles(tuple(self.paths[index] for index in indices), self.labels[indices])
+        return LabelledFiles(Paths(self.paths.encoded[indices]), self.labels[indices])
 
 
 @dataclass(frozen=True)
@@ -39,7 +62,9 @@ class Kind:
     endings: tuple[str, ...]
 
     def counts(self, entry: os.DirEntry[str]) -> bool:
-        return not entry.name.startswith(".") and entry.name.lower().endswith(self.endings) and entry.is_file()
+        """A link that leads nowhere counts: it should be told when it is read."""
+        visible = not entry.name.startswith(".") and entry.name.lower().endswith(self.endings)
+        return visible and (entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)))
 
 
 def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = None) -> ClassFolders:
@@ -52,16 +77,20 @@ def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = Non
         raise ValueError(f"{root} is a file, expected a folder with train/<class>/ and val/<class>/.")
     if not root.is_dir():
         raise FileNotFoundError(f"There is no folder {root}.")
-    found = {split: scan_classes(folder, kind) for split, folder in _split_folders(root).items()}
+    folders = _split_folders(root)
+    scanned = read_each(partial(scan_classes, folder, kind) for folder in folders.values())
+    found = dict(zip(folders, scanned, strict=True))
     if not found:
         raise FileNotFoundError(
             f"{root} should hold train/<class>/ and val/<class>/ (or validation, test), but holds "
-            f"{listed(sorted(os.listdir(root)))}."
+            f"{listed(sorted(os.listdir(root)))}; put folders of classes into one called train."
         )
     if class_names is None:
         names = tuple(sorted(found.get("train") or {name for classes in found.values() for name in classes}))
     else:
         names = tuple(class_names)
+        if len(set(names)) < len(names):
+            raise ValueError(f"class_names must differ from each other, got {listed(names)}.")
     for split, classes in found.items():
         if unknown := classes.keys() - set(names):
             where = "train" if class_names is None else "the list of class names"
@@ -71,19 +100,10 @@ def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = Non
 
 def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
     """The files of each class, by its name: <class>/*."""
-    classes = {}
     with os.scandir(folder) as entries:
         visible = [entry for entry in entries if not entry.name.startswith(".")]
-    for entry in visible:
-        if not entry.is_dir():
-            continue
-        with os.scandir(entry.path) as files:
-            classes[entry.name] = sorted(file.path for file in files if kind.counts(file))
-        if not classes[entry.name]:
-            raise ValueError(
-                f"{entry.path} holds no {kind.name}; expected files that end in {', '.join(kind.endings)}, "
-                "not in folders below."
-            )
+    names = [entry.name for entry in visible if entry.is_dir()]
+    classes = dict(zip(names, read_each(partial(scan_class, folder / name, kind) for name in names), strict=True))
     if not classes:
         loose = sum(map(kind.counts, visible))
         what = f"{loose} {kind.name}, but no folders to tell their classes" if loose else f"no {kind.name}"
@@ -91,11 +111,23 @@ def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
     return classes
 
 
+def scan_class(folder: Path, kind: Kind) -> list[str]:
+    """The files of one class, by name; one without any is told."""
+    with os.scandir(folder) as files:
+        found = sorted(file.path for file in files if kind.counts(file))
+    if not found:
+        raise ValueError(
+            f"{folder} holds no {kind.name}; expected files that end in {', '.join(kind.endings)}, not in folders "
+            "below."
+        )
+    return found
+
+
 def label_files(classes: Mapping[str, list[str]], names: Sequence[str]) -> LabelledFiles:
     """Files in the order of the class names, labelled by their place in it."""
     present = [(label, classes[name]) for label, name in enumerate(names) if name in classes]
     labels = np.repeat([label for label, _ in present], [len(paths) for _, paths in present])
-    return LabelledFiles(tuple(path for _, paths in present for path in paths), labels.astype(np.int64))
+    return LabelledFiles(Paths.of([path for _, paths in present for path in paths]), labels.astype(np.int64))
 
 
 def listed(names: Sequence[str] | Mapping[str, object]) -> str:
@@ -107,7 +139,7 @@ def listed(names: Sequence[str] | Mapping[str, object]) -> str:
 
 def _split_folders(root: Path) -> dict[str, Path]:
     folders = sorted(entry for entry in root.iterdir() if entry.is_dir())
-    found = {}
+    found: dict[str, Path] = {}
     for split, names in _FOLDERS.items():
         meant = [folder for folder in folders if folder.name.lower() in names]
         if len(meant) > 1:
@@ -115,4 +147,9 @@ def _split_folders(root: Path) -> dict[str, Path]:
             raise ValueError(f"{root} holds both {both}; which is meant? Rename one of them.")
         if meant:
             found[split] = meant[0]
+    others = [
+        folder.name for folder in folders if folder not in found.values() and not folder.name.startswith((".", "_"))
+    ]
+    if found and others:
+        logger.warning("%s: %s is not the name of a split and is left out.", root, listed(others))
     return found

@@ -1,8 +1,9 @@
 """Files of a data set, fetched where they are missing and checked; what goes wrong is said in one sentence.
 
-Call `download` when files are missing from the folder that is ours (`default_folder`), never for a folder that the user
-named: what he put there is his, whole or a sample, with the published checksum or another, and the readers judge it.
-Even in our folder a file with a wrong checksum is left alone and named, not overwritten: someone put it there.
+Call `download` when files are missing from the folder that is ours (`places.data_folder`), never for a folder that
+the user named: what lies there is theirs, whole or a sample, with the published checksum or another, and the readers
+judge it. Even in our folder a file with a wrong checksum is left alone and named, not overwritten: someone put it
+there.
 """
 
 from __future__ import annotations
@@ -20,30 +21,22 @@ import requests  # comes with pooch, and its errors come through
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from spikformer.data.addresses import RemoteFile, Source, find_source
-from spikformer.data.places import cache_folder
+from spikformer.data.addresses import RemoteFile, Source
 
 _CHUNK_BYTES = 1 << 16  # pooch's 1 KiB is a flush and a bar for each
 
 
-def default_folder(name: str) -> Path:
-    """Where a set lives when the user names no folder."""
-    return cache_folder() / "data" / name
-
-
-def how_to_get(source: Source | str, folder: Path) -> str:
+def how_to_get(source: Source, folder: Path) -> str:
     """For a person: which files of a set to get, from where, and where to put them."""
-    source = find_source(source) if isinstance(source, str) else source
     return f"For {source.name}, {_remedy(source, folder)}"
 
 
-def download(source: Source | str, folder: Path, *, progress: bool = True, timeout_seconds: float = 30.0) -> list[Path]:
-    """All files of a set, by its name or its source, fetched where they are missing; those already there are kept.
+def download(source: Source, folder: Path, *, progress: bool = True, timeout_seconds: float = 30.0) -> list[Path]:
+    """All files of a set, fetched where they are missing; those already there are kept.
 
     A file appears under its name when it is whole and its checksum right, not before. The time limit is for the server
     to say anything, not for the file.
     """
-    source = find_source(source) if isinstance(source, str) else source
     if not source.files:
         raise FileNotFoundError(f"{source.name} cannot be downloaded by a program: {_remedy(source, folder)}")
     try:

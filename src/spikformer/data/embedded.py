@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from spikformer.data.dataset import ArraySamples, DataSet
+from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
 from spikformer.data.events.frames import FrameForm
 from spikformer.data.events.sets import EventForm
 from spikformer.data.events.simulator import EventCamera
 from spikformer.data.images.samples import resized
 from spikformer.data.images.sets import ImageForm
 from spikformer.data.splits import Subset, hold_out
-
-_CLASSES = tuple(str(digit) for digit in range(10))
 
 
 def digits(form: ImageForm) -> DataSet:
@@ -27,7 +25,7 @@ def digits(form: ImageForm) -> DataSet:
     size = form.size or (8, 8)
     return DataSet(
         name="digits",
-        class_names=_CLASSES,
+        class_names=DIGITS,
         channels=1,
         size=size,
         events=False,
@@ -49,7 +47,7 @@ def digits_dvs(form: EventForm) -> DataSet:
     train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
     return DataSet(
         name="digits_dvs",
-        class_names=_CLASSES,
+        class_names=DIGITS,
         channels=2,
         size=size,
         events=True,

@@ -9,6 +9,7 @@ A sample that cannot be read is never silently lost: see `Loader`.
 from __future__ import annotations
 
 import logging
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ class Batch(NamedTuple):
     """Which samples of the split these are."""
     reasons: tuple[str, ...] = ()
     """Why samples could not be read, a sentence each."""
+    gave_up: bool = False
+    """So many in a row could not be read that no stand-in was found."""
 
 
 class Loader:
@@ -77,7 +80,8 @@ class Loader:
         self.unreadable: Counter[str] = Counter()
         """How often samples could not be read, by the sentence that says why."""
         self._split = f"{data.name}, {split}"
-        self._strict, self._quiet = strict, quiet
+        self._strict, self._quiet = strict, quiet or rank > 0
+        self._epochs_begun = 0
         self._order = _Order(len(samples), batch_size, training, seed, rank, world_size)
         self._loader = DataLoader(
             _Reader(samples, replace=training),
@@ -86,20 +90,43 @@ class Loader:
             num_workers=workers,
             pin_memory=pin_memory,
             persistent_workers=workers > 0,
+            worker_init_fn=_leave_interrupts_to_the_parent,
+            generator=torch.Generator().manual_seed(seed),  # else every epoch draws from the global one
         )
 
     def __len__(self) -> int:
         return len(self._order)
 
     def epoch(self, number: int, first_batch: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from one on: a run that goes on in mid-epoch skips what it has seen unread."""
+        """The batches of an epoch, from one on: a run that goes on in mid-epoch skips what it has seen unread.
+
+        One epoch at a time: beginning another ends this one. In evaluation a batch without a readable sample is left
+        out, so several processes may see different numbers of batches.
+        """
+        self._epochs_begun += 1
+        this = self._epochs_begun
         self._order.epoch, self._order.first_batch = number, first_batch
-        for batch in self._loader:
+        for batch in self._batches():
             self._count(batch)
             if len(batch.labels):
                 yield batch
+            if this != self._epochs_begun:
+                raise RuntimeError("Another epoch of this loader was begun before this one ended.")
+
+    def _batches(self) -> Iterator[Batch]:
+        try:
+            yield from self._loader
+        except RuntimeError as error:
+            if "DataLoader worker" not in str(error):
+                raise
+            raise OSError(
+                f"A process that reads ahead for {self._split} was killed, often for lack of memory; take fewer "
+                "workers."
+            ) from None
 
     def _count(self, batch: Batch) -> None:
+        if batch.gave_up:
+            raise ValueError(f"{_PATIENCE} samples in a row cannot be read; the last: {batch.reasons[-1]}")
         for reason in batch.reasons:
             if self._strict:
                 raise ValueError(reason)
@@ -148,9 +175,9 @@ class _Reader(Dataset[Batch]):
         """Torch's name for reading many at once."""
         reasons: list[str] = []
         found = [place for index in indices if (place := self._read(index, reasons)) is not None]
-        if not found:
+        if not found or (self.replace and len(found) < len(indices)):
             nothing = torch.empty(0, dtype=torch.int64)
-            return Batch(nothing, nothing, nothing, tuple(reasons))
+            return Batch(nothing, nothing, nothing, tuple(reasons), gave_up=self.replace)
         places, samples = zip(*found, strict=True)
         labels = torch.from_numpy(self.samples.labels[list(places)])
         return Batch(torch.from_numpy(np.stack(samples)), labels, torch.tensor(places), tuple(reasons))
@@ -163,9 +190,12 @@ class _Reader(Dataset[Batch]):
                 return place, self.samples[place]
             except (ValueError, OSError) as error:
                 reasons.append(str(error))
-        if self.replace:
-            raise ValueError(f"{_PATIENCE} samples in a row cannot be read; the first: {reasons[-_PATIENCE]}")
         return None
+
+
+def _leave_interrupts_to_the_parent(_: int) -> None:
+    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _as_it_is(batch: Any) -> Batch:

@@ -13,3 +13,8 @@ def cache_folder() -> Path:
     import pooch
 
     return Path(pooch.os_cache("spikformer"))
+
+
+def data_folder(name: str) -> Path:
+    """Where the files of a set are kept, and downloaded to."""
+    return cache_folder() / "data" / name

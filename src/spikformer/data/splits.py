@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import Protocol, Self, TypeVar
 
@@ -21,7 +22,7 @@ class Divisible(Protocol):
     def take(self, indices: np.ndarray) -> Self: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Subset:
     """Some samples of a split, in the order of their indices."""
 
@@ -32,7 +33,7 @@ class Subset:
     def whole(cls, samples: Samples) -> Subset:
         return cls(samples, np.arange(len(samples)))
 
-    @property
+    @cached_property
     def labels(self) -> np.ndarray:
         return self.samples.labels[self.indices]
 

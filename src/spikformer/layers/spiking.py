@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
 from spikformer.layers.products import Conv2d, Linear
+from spikformer.layers.synced_norm import SyncedBatchNorm
 from spikformer.layers.time import merge_time, over_time, repeat_over_time, split_time
 from spikformer.neurons import Activation, SpikingNeuron, build_neuron
 
@@ -65,7 +66,9 @@ def batch_norm(norm: nn.Module, x: Tensor, repeats: int) -> Tensor:
 
     Mean and variance do not see the copies; only the running variance does, which is unbiased by n/(n − 1).
     """
-    if not norm.training or repeats == 1 or not isinstance(norm, nn.BatchNorm2d):  # SyncBatchNorm counts elsewhere
+    if isinstance(norm, SyncedBatchNorm):
+        return norm(x, repeats)
+    if not norm.training or repeats == 1 or not isinstance(norm, nn.BatchNorm2d):  # torch's SyncBatchNorm cannot
         return norm(x)
     assert norm.running_var is not None
     assert norm.momentum is not None

@@ -1,5 +1,27 @@
-"""Training and evaluation."""
+"""Training: a recipe says how, a trainer does it, a run folder keeps what comes out."""
 
-from spikformer.training.loop import Accuracy, Epoch, measure_accuracy, train
+from spikformer.training.devices import build_fabric
+from spikformer.training.evaluation import Evaluation, evaluate
+from spikformer.training.recipe import Recipe
+from spikformer.training.recipes import get_recipe, list_recipes
+from spikformer.training.run_folder import RunFolder
+from spikformer.training.trainer import Diverged, Epoch, Interrupted, Step, Trainer
+from spikformer.training.transfer import transfer_weights
+from spikformer.training.traps import find_traps
 
-__all__ = ["Accuracy", "Epoch", "measure_accuracy", "train"]
+__all__ = [
+    "Diverged",
+    "Epoch",
+    "Evaluation",
+    "Interrupted",
+    "Recipe",
+    "RunFolder",
+    "Step",
+    "Trainer",
+    "build_fabric",
+    "evaluate",
+    "find_traps",
+    "get_recipe",
+    "list_recipes",
+    "transfer_weights",
+]

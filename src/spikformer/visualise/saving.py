@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,16 @@ _FORMATS: dict[str, dict[str, Any]] = {
 
 def save_picture(image: Image.Image, path: Path) -> None:
     """Write the picture in the format that its ending says; a file there is replaced only by a whole one."""
-    ending = path.suffix.lower()
-    if ending not in _FORMATS:
+    check_picture_path(path)
+    write_atomically(path, _encoded(image, path, _FORMATS[path.suffix.lower()]))
+
+
+def check_picture_path(path: Path) -> None:
+    """Refuse a name or place that `save_picture` would refuse, before the picture is made."""
+    if path.suffix.lower() not in _FORMATS:
         raise ValueError(f"{path} should end in one of {', '.join(_FORMATS)}, to say the format of the picture.")
-    write_atomically(path, _encoded(image, path, _FORMATS[ending]))
+    if not os.path.isdir(path.parent):
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
 
 
 def _encoded(image: Image.Image, path: Path, options: dict[str, Any]) -> bytes:

@@ -26,7 +26,7 @@ def cache(tmp_path: Path) -> FrameCache:
 
 
 def samples(*clips: Clip, cache: FrameCache | None = None, form: FrameForm = FORM) -> RecordingSamples:
-    return RecordingSamples(clips, np.zeros(len(clips), np.int64), form, cache)
+    return RecordingSamples(clips, np.zeros(len(clips), np.int64), form, cache, (34, 34))
 
 
 def entries(cache: FrameCache) -> list[Path]:
@@ -58,6 +58,40 @@ def test_a_file_that_changed_is_decoded_again(recording: Path, cache: FrameCache
     assert (before.sum(), after.sum()) == (len(some_rows), 4)
 
 
+def test_any_trace_of_a_change_is_enough(
+    recording: Path, cache: FrameCache, writers, some_rows, tmp_path: Path
+) -> None:
+    """Another time of change, another size, another place: each alone makes another entry."""
+    clip = Clip(str(recording))
+    samples(clip, cache=cache)[0]
+    status = recording.stat()
+    os.utime(recording, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    samples(clip, cache=cache)[0]
+    assert len(entries(cache)) == 2
+    recording.write_bytes(writers.formats["nmnist"].write(some_rows[:4]))
+    os.utime(recording, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert samples(clip, cache=cache)[0].sum() == 4
+    copy = tmp_path / "copy.bin"
+    copy.write_bytes(writers.formats["nmnist"].write(some_rows[3:]))
+    os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert np.array_equal(samples(Clip(str(copy)), cache=cache)[0], samples(Clip(str(copy)))[0])
+
+
+def test_a_place_is_the_same_from_any_folder(recording: Path, cache: FrameCache, monkeypatch) -> None:
+    samples(Clip(str(recording)), cache=cache)[0]
+    monkeypatch.chdir(recording.parent)
+    samples(Clip(recording.name), cache=cache)[0]
+    assert len(entries(cache)) == 1
+
+
+def test_a_file_replaced_between_two_of_its_clips(recording: Path, writers, some_rows) -> None:
+    clips = (Clip(str(recording), (0, 10)), Clip(str(recording), (10, 100_000)))
+    split = samples(*clips)
+    split[0]
+    recording.write_bytes(writers.formats["nmnist"].write(some_rows[:4]))
+    assert split[1].sum() == 1
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -76,7 +110,7 @@ def test_other_settings_have_other_entries(form: FrameForm, recording: Path, cac
 
 def test_swapped_frames_have_entries_of_their_own(recording: Path, cache: FrameCache) -> None:
     straight = samples(Clip(str(recording)), cache=cache)[0]
-    swapped = RecordingSamples((Clip(str(recording)),), np.zeros(1, np.int64), FORM, cache, swapped=True)[0]
+    swapped = RecordingSamples((Clip(str(recording)),), np.zeros(1, np.int64), FORM, cache, (34, 34), swapped=True)[0]
     assert np.array_equal(swapped, straight.transpose(0, 1, 3, 2))
 
 

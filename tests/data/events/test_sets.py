@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from spikformer.data import open_dataset
+from spikformer.data import DamagedFilesError, open_dataset
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.frames import to_frames
 from spikformer.data.events.gestures import GESTURES
@@ -100,8 +102,12 @@ def test_cifar10dvs_without_a_class(make_cifar10dvs) -> None:
     with pytest.raises(FileNotFoundError, match=r"should hold frog/ or frog\.zip"):
         open_dataset("cifar10dvs", root)
     (root / "frog").mkdir()
-    with pytest.raises(ValueError, match=r"frog holds no \.aedat files"):
+    (root / "cat" / "cifar10_cat_0.aedat").unlink()
+    with pytest.raises(DamagedFilesError) as damage:
         open_dataset("cifar10dvs", root)
+    assert [sentence.split(";")[0] for sentence in damage.value.sentences] == [
+        f"{root / name} holds no recordings" for name in ("cat", "frog")
+    ]
 
 
 def test_gestures_are_stretches_of_the_official_trials(make_gestures) -> None:
@@ -229,6 +235,59 @@ def test_a_folder_takes_the_size_of_its_first_good_recording(tmp_path: Path, wri
     (tmp_path / "test" / "a" / "2.aedat").unlink()
     with pytest.raises(ValueError, match="None of 1 recordings can be read; the first: "):
         open_dataset("event_folder", tmp_path, cache_gb=0)
+
+
+def write_events(path: Path, places: list[tuple[int, int]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = np.zeros(len(places), [("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "?")])
+    table["x"], table["y"] = zip(*places, strict=True)
+    np.save(path, table)
+
+
+def test_recordings_that_do_not_say_their_sensor_share_one(tmp_path: Path) -> None:
+    """One event far out tells the camera of them all."""
+    places = [(60, 55), (64, 60)]
+    for number in range(10):
+        write_events(tmp_path / "test" / "a" / f"{number}.npy", [*places, (239, 179)] if number == 5 else places)
+    data = open_dataset("event_folder", tmp_path, time_steps=1, cache_gb=0)
+    assert data.size == (180, 240)
+    for index in range(10):
+        assert np.argwhere(data.test[index])[0].tolist() == [0, 0, 55, 60]
+    data = open_dataset("event_folder", tmp_path, time_steps=1, sensor=(128, 128), cache_gb=0)
+    assert np.argwhere(data.test[0])[0].tolist() == [0, 0, 55, 60]
+    with pytest.raises(
+        ValueError, match=r"5\.npy does not say its sensor, .* row 179 and column 239, outside the 128×128"
+    ):
+        data.test[5]
+
+
+def test_people_of_validation_are_not_in_training(make_gestures) -> None:
+    folder = make_gestures()
+    data = open_dataset("dvs128", folder, validation_share=0.5, cache_gb=0)
+    names = [{Path(split.source(i)).name[:6] for i in range(len(split))} for split in (data.train, data.validation)]
+    assert sorted(map(sorted, names)) == [["user01"], ["user02"]]
+
+
+def test_all_bad_label_files_are_told(make_gestures) -> None:
+    folder = make_gestures()
+    for user in ("01", "24"):
+        (folder / f"user{user}_led_labels.csv").write_text("nothing")
+    with pytest.raises(DamagedFilesError) as damage:
+        open_dataset("dvs128", folder)
+    assert [Path(sentence.split()[0]).name[:6] for sentence in damage.value.sentences] == ["user01", "user24"]
+
+
+@given(st.text(max_size=80))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_label_file_is_read_or_refused_in_a_sentence(make_gestures, tmp_path: Path, rows: str) -> None:
+    folder = tmp_path / "DvsGesture" if (tmp_path / "DvsGesture").exists() else make_gestures()
+    text = f"class,startTime_usec,endTime_usec\n{rows}"
+    (folder / "user24_led_labels.csv").write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        told = f"{len(open_dataset('dvs128', folder, cache_gb=0).test)} samples"
+    except ValueError as error:
+        told = str(error)
+    assert told.startswith((str(folder / "user24_led_labels.csv"), "1 samples", "2 samples", "3 samples"))
 
 
 def test_slicing_and_fit_have_their_effect(tmp_path: Path, writers) -> None:

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from spikformer.data import DamagedFilesError, open_dataset
-from spikformer.data.images import read_picture
+from spikformer.data.images import evaluation_crop, evaluation_size, read_picture
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -79,7 +79,7 @@ def test_all_damaged_files_are_told_at_once(tmp_path: Path, tiny_cifar, write_fo
     files = mnist_files()
     files = {name: content[:-1] if name.startswith("t10k") else content for name, content in files.items()}
     with pytest.raises(
-        DamagedFilesError, match=r"images-idx3-ubyte .* \(so are 1 more of its files; `spikformer data check`"
+        DamagedFilesError, match=r"images-idx3-ubyte .* \(1 more of its files cannot be read, `spikformer"
     ) as mnist:
         open_dataset("mnist", write(tmp_path / "mnist", files))
     assert [Path(sentence.split()[0]).name[:11] for sentence in mnist.value.sentences] == ["t10k-images", "t10k-labels"]
@@ -117,6 +117,34 @@ def test_images_in_another_size(tiny_cifar, write_folder: Callable[..., Path]) -
     assert open_dataset("digits", size=(16, 16)).train[0].shape == (1, 16, 16)
 
 
+def test_every_set_has_its_own_names_and_normalisation(tmp_path: Path, tiny_cifar, write_folder) -> None:
+    write(tmp_path / "mnist", mnist_files())
+    mnist, fashion = (open_dataset(name, tmp_path / "mnist") for name in ("mnist", "fashion_mnist"))
+    assert (mnist.mean, mnist.std, mnist.class_names[3]) == ((0.1307,), (0.3081,), "3")
+    assert (fashion.mean, fashion.std) == ((0.2860,), (0.3530,))
+    assert (fashion.class_names[0], fashion.class_names[9]) == ("t-shirt", "ankle boot")
+    cifar = open_dataset("cifar10", write_folder(tiny_cifar("cifar10", "binary")))
+    assert (cifar.mean, cifar.std) == ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+
+
+def test_large_photographs_are_decoded_by_draft(tmp_path: Path) -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (1200, 1600, 3)).astype(np.uint8)
+    (tmp_path / "test" / "a").mkdir(parents=True)
+    Image.fromarray(picture).save(tmp_path / "test" / "a" / "1.jpg")
+    data = open_dataset("image_folder", tmp_path, size=(112, 112))
+    drafted = read_picture(data.test.source(0), evaluation_size((112, 112), 0.875))
+    assert drafted.shape == (3, 150, 200)
+    assert np.array_equal(data.test[0], evaluation_crop(drafted, (112, 112), 0.875))
+
+
+def test_a_link_that_leads_nowhere_is_a_bad_sample(tmp_path: Path) -> None:
+    photograph(tmp_path / "test/cat/0.jpg", (0, 0, 0))
+    (tmp_path / "test/cat/1.jpg").symlink_to(tmp_path / "gone.jpg")
+    data = open_dataset("image_folder", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*1\.jpg"):
+        data.test[1]
+
+
 def test_a_folder_of_photographs(tmp_path: Path) -> None:
     for number in range(10):
         photograph(tmp_path / f"train/cat/{number}.jpg", (200, 0, 0))
@@ -142,6 +170,8 @@ def test_training_sees_the_whole_short_side_and_evaluation_its_middle(tmp_path: 
     data = open_dataset("image_folder", tmp_path, size=(48, 48), crop_ratio=0.75)
     assert np.array_equal(data.test[0], np.full((3, 48, 48), 255))
     assert data.train[0][:, 0].max() < 20
+    held = open_dataset("image_folder", tmp_path, size=(48, 48), crop_ratio=0.75, validation_share=0.6)
+    assert np.array_equal(held.validation[0], data.test[0])
     assert data.train[0][:, 24, 24].min() == 255
     assert np.array_equal(read_picture(data.test.source(0)), picture.transpose(2, 0, 1))
 

@@ -41,6 +41,15 @@ class FrameCache:
         self._unseen = max_bytes  # written since the last look; the first write looks
         self._works = True
 
+    def is_usable(self) -> bool:
+        """Whether it can be written to; told once where it cannot, before processes that read ahead all find out."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.folder / ".writable", b"", durable=False)
+        except OSError as error:
+            self._give_up(error)
+        return self._works
+
     def get(self, key: str) -> np.ndarray | None:
         """The frames put under a key, or None."""
         path = self._path(key)
@@ -65,8 +74,13 @@ class FrameCache:
             if self._unseen >= self.max_bytes * _PORTION:
                 self._make_room()
         except OSError as error:
-            self._works = False
-            logger.warning("Frames are not kept (%s); every epoch decodes events.", error)
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._works = False
+        logger.warning(
+            "Frames are not kept in %s (%s); every epoch decodes events.", self.folder, error.strerror or error
+        )
 
     def _path(self, key: str) -> Path:
         name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:40]

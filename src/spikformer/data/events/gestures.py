@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
+
+from spikformer.data.damage import read_each
 
 GESTURES = (
     "hand_clapping",
@@ -41,7 +45,7 @@ def read_gestures(folder: Path, trials: str) -> list[Gesture]:
         raise ValueError(f"{path} names no recordings.")
     if repeated := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f"{path} names {repeated[0]} twice.")
-    return [gesture for name in names for gesture in _read_labels(folder / name, path)]
+    return list(chain(*read_each(partial(_read_labels, folder / name, path) for name in names)))
 
 
 def _read_labels(recording: Path, trials: Path) -> list[Gesture]:

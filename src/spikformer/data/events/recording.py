@@ -16,12 +16,26 @@ class Recording(NamedTuple):
     y: np.ndarray  # int16, row, 0 at the top
     on: np.ndarray  # bool, True where it became brighter
     size: tuple[int, int]
+    size_is_guessed: bool = False  # the file does not say it; a usual one that holds all events was taken
 
 
 def swap_axes(recording: Recording) -> Recording:
     """Rows as columns: the picture mirrored at its diagonal."""
-    time_us, x, y, on, (height, width) = recording
-    return Recording(time_us, y, x, on, (width, height))
+    height, width = recording.size
+    return recording._replace(x=recording.y, y=recording.x, size=(width, height))
+
+
+def with_sensor(recording: Recording, sensor: tuple[int, int], path: str) -> Recording:
+    """A recording whose size was guessed, with the size of its set: recordings of one camera must not differ."""
+    if not recording.size_is_guessed or recording.size == sensor:
+        return recording
+    rows, columns = int(recording.y.max()) + 1, int(recording.x.max()) + 1
+    if rows > sensor[0] or columns > sensor[1]:
+        raise ValueError(
+            f"{path} does not say its sensor, and has events up to row {rows - 1} and column {columns - 1}, outside "
+            f"the {sensor[0]}×{sensor[1]} of its set; give the right `sensor`."
+        )
+    return recording._replace(size=sensor, size_is_guessed=False)
 
 
 def check(recording: Recording, path: Path) -> Recording:

@@ -14,7 +14,7 @@ import numpy as np
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.frames import FrameForm
-from spikformer.data.events.recording import Recording, swap_axes
+from spikformer.data.events.recording import Recording, swap_axes, with_sensor
 
 _VERSION = 1  # of what frames mean: another one makes all kept frames strangers
 
@@ -34,7 +34,7 @@ class Clip(NamedTuple):
             return recording
         start, end = np.searchsorted(recording.time_us, self.stretch_us)
         time_us, x, y, on = (column[start:end] for column in recording[:4])
-        return Recording(time_us, x, y, on, recording.size)
+        return recording._replace(time_us=time_us, x=x, y=y, on=on)
 
 
 class LabelledClips(NamedTuple):
@@ -47,7 +47,7 @@ class LabelledClips(NamedTuple):
         return LabelledClips(tuple(self.clips[index] for index in indices), self.labels[indices])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecordingSamples:
     """Frames of clips, small integers [T, 2, H, W], with rows and columns swapped if need be."""
 
@@ -55,6 +55,8 @@ class RecordingSamples:
     labels: np.ndarray
     form: FrameForm
     cache: FrameCache | None
+    sensor: tuple[int, int]
+    """For recordings that do not say their own."""
     swapped: bool = False
 
     def __len__(self) -> int:
@@ -70,7 +72,8 @@ class RecordingSamples:
 
     def _decode(self, clip: Clip) -> np.ndarray:
         """Frames of a clip; all clips of its file are kept, since decoding the file is what takes the time."""
-        recording = read_recording(clip.path) if clip.stretch_us is None else _read_again(clip.path, *_stamp(clip))
+        read = read_recording(clip.path) if clip.stretch_us is None else _read_again(clip.path, *_stamp(clip))
+        recording = with_sensor(read, self.sensor, clip.path)
         cut = clip.cut(recording)
         if len(cut.time_us) == 0:
             raise ValueError(f"{clip} holds no events.")
@@ -93,7 +96,7 @@ class RecordingSamples:
     def _key(self, clip: Clip) -> str:
         """By the file's place, size and time of change: a file that was replaced is decoded again."""
         place = str(Path(clip.path).absolute())
-        return json.dumps([_VERSION, place, *_stamp(clip), clip.stretch_us, self.form, self.swapped])
+        return json.dumps([_VERSION, place, *_stamp(clip), clip.stretch_us, self.form, self.sensor, self.swapped])
 
 
 def _stamp(clip: Clip) -> tuple[int, int]:

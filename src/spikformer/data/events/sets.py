@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from spikformer.data.class_folders import Kind, LabelledFiles, label_files, listed, scan_folders
-from spikformer.data.dataset import DataSet
+from spikformer.data.class_folders import Kind, LabelledFiles, label_files, listed, scan_class, scan_folders
+from spikformer.data.damage import read_each
+from spikformer.data.dataset import DIGITS, DataSet
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.formats import ENDINGS, read_recording
 from spikformer.data.events.frames import Fit, FrameForm, Slicing
 from spikformer.data.events.gestures import GESTURES, Gesture, read_gestures
 from spikformer.data.events.samples import Clip, LabelledClips, RecordingSamples
 from spikformer.data.mirroring import can_mirror
-from spikformer.data.splits import complete_splits, first_of_each_class
+from spikformer.data.splits import complete_splits, first_of_each_class, hold_out
 from spikformer.data.unpacking import unpack
 
 RECORDINGS = Kind("recordings", ENDINGS)
+AEDAT = Kind("recordings", (".aedat",))
 
-CIFAR10_DVS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_DVS_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _TRAIN_SHARE = 0.9
+_LOOKED_AT = 8  # recordings, to guess a sensor
 
 
 class EventForm(NamedTuple):
@@ -35,6 +39,8 @@ class EventForm(NamedTuple):
     validation_share: float = 0.1
     class_names: Sequence[str] | None = None
     cache: FrameCache | None = None
+    sensor: tuple[int, int] | None = None
+    """Height and width of the camera, for files that do not say it."""
 
 
 def cifar10dvs(root: Path, form: EventForm) -> DataSet:
@@ -43,22 +49,31 @@ def cifar10dvs(root: Path, form: EventForm) -> DataSet:
     Official: there is no split; the first 90 % of every class, in the order of file names, are for training. Rows and
     columns are swapped, as SpikingJelly reads these files, so that weights trained on its frames see what they know.
     """
-    classes = {name: _class_files(root, name) for name in CIFAR10_DVS}
-    files = label_files(classes, CIFAR10_DVS)
+    found = read_each(partial(_class_files, root, name) for name in CIFAR10_DVS_CLASSES)
+    files = label_files(dict(zip(CIFAR10_DVS_CLASSES, found, strict=True)), CIFAR10_DVS_CLASSES)
     train, test = first_of_each_class(files.labels, _TRAIN_SHARE)
     splits = {"train": _whole_files(files.take(train)), "test": _whole_files(files.take(test))}
-    return _event_set("cifar10dvs", form, CIFAR10_DVS, splits, (128, 128), mirror=True, swapped=True)
+    return _event_set("cifar10dvs", form, CIFAR10_DVS_CLASSES, splits, (128, 128), mirror=True, swapped=True)
 
 
 def dvs128(root: Path, form: EventForm) -> DataSet:
-    """DVS128 Gesture: 11 gestures of 29 people, 122 recordings of AEDAT 3.1, each of many gestures; official trials."""
+    """DVS128 Gesture: 11 gestures of 29 people, 122 recordings of AEDAT 3.1, each of many gestures; official trials.
+
+    Testing is on people that training has not seen; so is validation.
+    """
     folder = _gesture_folder(root)
-    splits = {split: read_gestures(folder, f"trials_to_{split}.txt") for split in ("train", "test")}
-    shared = {gesture.path for gesture in splits["train"]} & {gesture.path for gesture in splits["test"]}
+    lists = [partial(read_gestures, folder, f"trials_to_{split}.txt") for split in ("train", "test")]
+    train, test = read_each(lists)
+    shared = {gesture.path for gesture in train} & {gesture.path for gesture in test}
     if shared:
         raise ValueError(f"{folder}: {min(shared).name} is in both trial lists; a test on it would say nothing.")
-    clips = {split: _stretches(gestures) for split, gestures in splits.items()}
-    return _event_set("dvs128", form, GESTURES, clips, (128, 128), mirror=False)
+    splits = {"train": _stretches(train), "test": _stretches(test)}
+    people = np.array([gesture.path.name.partition("_")[0] for gesture in train])
+    held = _some_people(people, form.validation_share)
+    if held.any() and not held.all():
+        clips = splits["train"]
+        splits |= {"train": clips.take(np.flatnonzero(~held)), "validation": clips.take(np.flatnonzero(held))}
+    return _event_set("dvs128", form._replace(validation_share=0.0), GESTURES, splits, (128, 128), mirror=False)
 
 
 def n_mnist(root: Path, form: EventForm) -> DataSet:
@@ -66,7 +81,7 @@ def n_mnist(root: Path, form: EventForm) -> DataSet:
     for name in ("Train", "Test"):
         if (root / f"{name}.zip").is_file():
             unpack(root / f"{name}.zip", root / name, (".bin",), kept_parts=2)
-    folders = scan_folders(root, RECORDINGS, tuple("0123456789"))
+    folders = scan_folders(root, RECORDINGS, DIGITS)
     for split in ("train", "test"):
         if split not in folders.splits:
             raise FileNotFoundError(f"{root} has no {split.title()}/ nor {split.title()}.zip.")
@@ -77,24 +92,38 @@ def n_mnist(root: Path, form: EventForm) -> DataSet:
 def event_folder(root: Path, form: EventForm) -> DataSet:
     """<split>/<class>/* of any known format; `complete_splits` says which split is what.
 
-    Frames have the first recording's size unless another one is asked for.
+    Frames have the sensor's size unless another one is asked for. Where files do not say their sensor, a few of them
+    are looked at, and the smallest usual one that holds their events is taken for all.
     """
     folders = scan_folders(root, RECORDINGS, form.class_names)
     splits = {split: _whole_files(files) for split, files in folders.splits.items()}
-    sensor = form.size or _first_sensor(splits)
+    sensor = form.sensor or _likely_sensor(splits)
     mirror = can_mirror(folders.class_names)
     return _event_set("event_folder", form, folders.class_names, splits, sensor, mirror=mirror)
 
 
-def _first_sensor(splits: Mapping[str, LabelledClips]) -> tuple[int, int]:
-    """Of the first recording that can be read: one damaged file should not keep the others from being used."""
-    reasons = []
-    for clip in next(iter(splits.values())).clips:
+def _likely_sensor(splits: Mapping[str, LabelledClips]) -> tuple[int, int]:
+    """What the first recording states, or the largest that some of them, spread over the set, let guess.
+
+    Those that cannot be read are passed over: one damaged file should not keep the others from being used.
+    """
+    clips = next(iter(splits.values())).clips
+    spread = [clips[index * len(clips) // _LOOKED_AT] for index in range(_LOOKED_AT)]
+    guesses, reasons = [], []
+    for clip in dict.fromkeys([*spread, *clips]):
         try:
-            return read_recording(clip.path).size
-        except ValueError as error:
+            recording = read_recording(clip.path)
+        except (ValueError, OSError) as error:
             reasons.append(error)
-    raise ValueError(f"None of {len(reasons)} recordings can be read; the first: {reasons[0]}")
+            continue
+        if not recording.size_is_guessed:
+            return recording.size
+        guesses.append(recording.size)
+        if len(guesses) == min(_LOOKED_AT, len(clips)):
+            break
+    if not guesses:
+        raise ValueError(f"None of {len(reasons)} recordings can be read; the first: {reasons[0]}")
+    return max(guesses)
 
 
 def _class_files(root: Path, name: str) -> list[str]:
@@ -104,10 +133,7 @@ def _class_files(root: Path, name: str) -> list[str]:
     if not folder.is_dir():
         there = listed(sorted(path.name for path in root.iterdir())) if root.is_dir() else "is no folder"
         raise FileNotFoundError(f"{root} should hold {name}/ or {name}.zip, with nine more of CIFAR10-DVS ({there}).")
-    paths = sorted(str(path) for path in folder.glob("*.aedat"))
-    if not paths:
-        raise ValueError(f"{folder} holds no .aedat files.")
-    return paths
+    return scan_class(folder, AEDAT)
 
 
 def _gesture_folder(root: Path) -> Path:
@@ -120,6 +146,13 @@ def _gesture_folder(root: Path) -> Path:
     if (root / "DvsGesture.tar.gz").is_file():
         return unpack(root / "DvsGesture.tar.gz", root / "DvsGesture", (".aedat", ".csv", ".txt"))
     raise FileNotFoundError(f"{root} has no trials_to_train.txt, DvsGesture/ or DvsGesture.tar.gz of DVS128 Gesture.")
+
+
+def _some_people(people: np.ndarray, share: float) -> np.ndarray:
+    """Which gestures are shown by a share of the people, always the same ones."""
+    names = np.unique(people)
+    _, held = hold_out(np.zeros(len(names), np.int64), share)
+    return np.isin(people, names[held])
 
 
 def _whole_files(files: LabelledFiles) -> LabelledClips:
@@ -143,7 +176,7 @@ def _event_set(
 ) -> DataSet:
     frames = FrameForm(form.time_steps, form.size or sensor, form.slicing, form.fit)
     samples = {
-        split: RecordingSamples(*clips, frames, form.cache, swapped)
+        split: RecordingSamples(*clips, frames, form.cache, sensor, swapped)
         for split, clips in complete_splits(splits, form.validation_share).items()
     }
     return DataSet(

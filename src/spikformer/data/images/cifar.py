@@ -13,6 +13,7 @@ import numpy as np
 
 from spikformer.data.damage import read_each
 from spikformer.data.images.archives import find_files, read_found
+from spikformer.data.images.labelled import LabelledImages
 from spikformer.data.images.pickles import read_pickle
 
 logger = logging.getLogger(__name__)
@@ -20,15 +21,8 @@ logger = logging.getLogger(__name__)
 _NUM_PIXELS = 3 * 32 * 32
 
 
-class LabelledImages(NamedTuple):
-    """Images uint8 [N, 3, 32, 32] and their labels int64 [N]."""
-
-    images: np.ndarray
-    labels: np.ndarray
-
-
 class Cifar(NamedTuple):
-    """Both splits, and the names of the classes: the fine ones of CIFAR-100."""
+    """Both splits, images [N, 3, 32, 32], and the names of the classes: the fine ones of CIFAR-100."""
 
     train: LabelledImages
     test: LabelledImages
@@ -88,12 +82,12 @@ def read_cifar(root: str | os.PathLike[str], which: str) -> Cifar:
     if len(batches) < len(version.train):
         logger.warning("%s holds %d of %d training batches: read those.", source, len(batches), len(version.train))
 
-    def content(name: str) -> tuple[bytes, str]:
-        return read_found(files[name], f"{source}/{name}"), f"{source}/{name}"
+    def read(name: str, parse: Callable[[bytes, str, _Kind], Any]) -> Any:
+        return parse(read_found(files[name], f"{source}/{name}"), f"{source}/{name}", kind)
 
-    read_images = _read_rows if version.test.endswith(".bin") else _read_dict
-    readers: list[Callable[[], Any]] = [partial(_read_names, *content(version.class_names), kind)]
-    readers += [partial(read_images, *content(name), kind) for name in (*batches, version.test)]
+    parse_images = _read_rows if version.test.endswith(".bin") else _read_dict
+    readers = [partial(read, version.class_names, _read_names)]
+    readers += [partial(read, name, parse_images) for name in (*batches, version.test)]
     class_names, *train, test = read_each(readers)
     return Cifar(_joined(train), _joined([test]), class_names, len(batches))
 

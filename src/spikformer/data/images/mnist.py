@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spikformer.data.damage import read_each
-from spikformer.data.images.cifar import LabelledImages
 from spikformer.data.images.idx import read_idx
+from spikformer.data.images.labelled import LabelledImages
+
+_NUM_CLASSES = 10
 
 
 class Mnist(NamedTuple):
@@ -20,8 +22,10 @@ class Mnist(NamedTuple):
     test: LabelledImages
 
 
-def read_mnist(root: Path, num_classes: int = 10) -> Mnist:
+def read_mnist(root: Path) -> Mnist:
     """The set in a folder, or in the raw/ below it."""
+    if root.is_file():
+        raise ValueError(f"{root} is a file, expected the folder with the four files of the set.")
     if not root.is_dir():
         raise FileNotFoundError(f"There is no folder {root}.")
     paths = [
@@ -29,24 +33,22 @@ def read_mnist(root: Path, num_classes: int = 10) -> Mnist:
         for prefix in ("train", "t10k")
     ]
     arrays = iter(read_each(partial(read_idx, path) for split in paths for path in split))
-    train, test = read_each(partial(_labelled, *split, next(arrays), next(arrays), num_classes) for split in paths)
+    train, test = read_each(partial(_labelled, *split, next(arrays), next(arrays)) for split in paths)
     return Mnist(train, test)
 
 
-def _labelled(
-    images_path: Path, labels_path: Path, images: np.ndarray, labels: np.ndarray, num_classes: int
-) -> LabelledImages:
+def _labelled(images_path: Path, labels_path: Path, images: np.ndarray, labels: np.ndarray) -> LabelledImages:
     if images.ndim != 3 or images.dtype != np.uint8:
         raise ValueError(f"{images_path} holds {images.dtype} {list(images.shape)}, expected bytes [N, height, width].")
     if labels.shape != (len(images),):
         raise ValueError(
             f"{labels_path} holds labels {list(labels.shape)} for {len(images)} images; they are not of one set."
         )
-    outside = (labels < 0) | (labels >= num_classes)
+    outside = (labels < 0) | (labels >= _NUM_CLASSES)
     if outside.any():
         first = int(outside.argmax())
         raise ValueError(
-            f"{labels_path}: image {first} has label {labels[first]}, expected 0 to {num_classes - 1}; get it again."
+            f"{labels_path}: image {first} has label {labels[first]}, expected 0 to {_NUM_CLASSES - 1}; get it again."
         )
     return LabelledImages(images[:, None], labels.astype(np.int64))
 

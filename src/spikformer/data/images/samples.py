@@ -12,7 +12,7 @@ from spikformer.data.images.crop import evaluation_crop, evaluation_size
 from spikformer.data.images.picture import read_picture
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PictureSamples:
     """Files, each as the centre of its picture: the whole short side at a ratio of 1, less below."""
 
@@ -40,7 +40,7 @@ def resized(samples: Samples, size: tuple[int, int]) -> Samples:
     return samples if not len(samples) or samples[0].shape[1:] == size else ResizedSamples(samples, size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ResizedSamples:
     """Images of another split, resized to just cover a size, and of that the centre."""
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spikformer.data.class_folders import Kind, scan_folders
-from spikformer.data.dataset import ArraySamples, DataSet
-from spikformer.data.images.cifar import LabelledImages, read_cifar
+from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
+from spikformer.data.images.cifar import read_cifar
+from spikformer.data.images.labelled import LabelledImages
 from spikformer.data.images.mnist import read_mnist
 from spikformer.data.images.picture import ENDINGS
 from spikformer.data.images.samples import PictureSamples, resized
@@ -19,7 +20,6 @@ from spikformer.data.splits import Subset, complete_splits
 PICTURES = Kind("images", ENDINGS)
 
 _FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
-_DIGITS = tuple(str(digit) for digit in range(10))
 
 
 class Normalisation(NamedTuple):
@@ -27,10 +27,11 @@ class Normalisation(NamedTuple):
     std: tuple[float, ...]
 
 
-MNIST = Normalisation((0.1307,), (0.3081,))
-FASHION_MNIST = Normalisation((0.2860,), (0.3530,))
-CIFAR = Normalisation((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))  # Official: of CIFAR-10, for CIFAR-100, too
-IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+MNIST_NORMALISATION = Normalisation((0.1307,), (0.3081,))
+FASHION_MNIST_NORMALISATION = Normalisation((0.2860,), (0.3530,))
+# Official: CIFAR-10's, for CIFAR-100, too.
+CIFAR_NORMALISATION = Normalisation((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+IMAGENET_NORMALISATION = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class ImageForm(NamedTuple):
@@ -45,18 +46,18 @@ class ImageForm(NamedTuple):
 
 def mnist(root: Path, form: ImageForm) -> DataSet:
     """60,000 and 10,000 handwritten digits of 28×28, gray."""
-    return _array_set("mnist", form, *read_mnist(root), _DIGITS, MNIST, mirror=False)
+    return _array_set("mnist", form, *read_mnist(root), DIGITS, MNIST_NORMALISATION, mirror=False)
 
 
 def fashion_mnist(root: Path, form: ImageForm) -> DataSet:
     """60,000 and 10,000 pieces of clothing of 28×28, gray."""
-    return _array_set("fashion_mnist", form, *read_mnist(root), _FASHION, FASHION_MNIST, mirror=True)
+    return _array_set("fashion_mnist", form, *read_mnist(root), _FASHION, FASHION_MNIST_NORMALISATION, mirror=True)
 
 
 def cifar(root: Path, form: ImageForm, name: str) -> DataSet:
     """50,000 and 10,000 photographs of 32×32 in 10 or 100 classes."""
     files = read_cifar(root, name)
-    return _array_set(name, form, files.train, files.test, files.class_names, CIFAR, mirror=True)
+    return _array_set(name, form, files.train, files.test, files.class_names, CIFAR_NORMALISATION, mirror=True)
 
 
 cifar10 = partial(cifar, name="cifar10")
@@ -82,8 +83,8 @@ def image_folder(root: Path, form: ImageForm, name: str = "image_folder") -> Dat
         validation=samples("validation", form.crop_ratio),
         test=samples("test", form.crop_ratio),
         can_mirror=can_mirror(folders.class_names),
-        mean=IMAGENET.mean,
-        std=IMAGENET.std,
+        mean=IMAGENET_NORMALISATION.mean,
+        std=IMAGENET_NORMALISATION.std,
     )
 
 

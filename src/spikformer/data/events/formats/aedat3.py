@@ -54,7 +54,9 @@ def read_aedat3(path: Path) -> Recording:
     if len(time_us) and time_us.min() < 0:
         raise ValueError(f"{path}: event {int((time_us < 0).argmax())} has a negative time; the file is damaged.")
     x, y = (event >> 17).astype(np.int16), (event >> 2 & 0x7FFF).astype(np.int16)
-    return Recording(time_us, x, y, event & 2 != 0, _size(lines, sources, x, y))
+    stated = _stated_size(lines, sources)
+    size = stated or smallest_size(x, y, [*CHIPS.values(), (480, 640)])
+    return Recording(time_us, x, y, event & 2 != 0, size, size_is_guessed=stated is None)
 
 
 def _polarity_packets(data: bytes, position: int, path: Path) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -84,10 +86,10 @@ def _polarity_packets(data: bytes, position: int, path: Path) -> Iterator[tuple[
         position = start + event_bytes * capacity
 
 
-def _size(lines: list[str], sources: set[int], x: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+def _stated_size(lines: list[str], sources: set[int]) -> tuple[int, int] | None:
     """By the line `#Source 1: DVS128`; the layout of events is the same for all cameras, so an unknown one will do."""
     for line in lines:
         match = re.match(r"Source (\d+): (\S+)", line)
         if match and int(match[1]) in sources and (size := size_of_chip(match[2])):
             return size
-    return smallest_size(x, y, [*CHIPS.values(), (480, 640)])
+    return None

@@ -43,7 +43,9 @@ def read_array(stream: IO[bytes], place: str) -> np.ndarray:
     if dtype.hasobject:
         raise ValueError(f"{place} holds Python objects, which could carry code; nothing in it was loaded.")
     if len(shape) != 1 or shape[0] < 0 or dtype.itemsize == 0:
-        raise ValueError(f"{place} has shape {excerpt(shape)} and type {excerpt(dtype)}, expected one dimension.")
+        raise ValueError(
+            f"{place} has shape {excerpt(shape)} and type {excerpt(dtype)}, expected one dimension (fields t, x, y, p)."
+        )
     expected = shape[0] * dtype.itemsize
     content = stream.read(min(expected, sys.maxsize))
     if len(content) != expected:
@@ -66,4 +68,5 @@ def recording_of(columns: Mapping[str, np.ndarray], size: tuple[int, int] | None
             first = int(((column < lowest) | (column > highest)).argmax())
             raise ValueError(f"{path}: event {first} has {name} = {column[first]}, expected {lowest} to {highest}.")
     x, y = columns["x"].astype(np.int16), columns["y"].astype(np.int16)
-    return Recording(columns["t"].astype(np.int64), x, y, columns["p"] > 0, size or smallest_size(x, y, _SIZES))
+    time_us, on = columns["t"].astype(np.int64), columns["p"] > 0
+    return Recording(time_us, x, y, on, size or smallest_size(x, y, _SIZES), size_is_guessed=size is None)

@@ -40,4 +40,4 @@ def read_nmnist(path: Path) -> Recording:
         time_us, x, y, on = time_us[keep], x[keep], y[keep], on[keep]
     is_nmnist = len(x) == 0 or max(np.median(x), np.median(y)) < _NMNIST[0]
     size = _NMNIST if is_nmnist else _NCALTECH101
-    return Recording(time_us, x.astype(np.int16), y.astype(np.int16), on, size)
+    return Recording(time_us, x.astype(np.int16), y.astype(np.int16), on, size, size_is_guessed=True)

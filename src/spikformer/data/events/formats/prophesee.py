@@ -49,12 +49,14 @@ def read_prophesee(path: Path) -> Recording:
         first = int((polarity > 1).argmax())
         raise ValueError(f"{path}: event {first} has polarity {polarity[first]}, expected 0 or 1; the file is damaged.")
     x, y = (event & 0x3FFF).astype(np.int16), (event >> 14 & 0x3FFF).astype(np.int16)
-    return Recording(unwrap(words[:, 0].astype(np.uint32)), x, y, polarity != 0, _size(entries, x, y, path))
+    time_us, stated = unwrap(words[:, 0].astype(np.uint32)), _stated_size(entries, path)
+    size = stated or smallest_size(x, y, _SIZES)
+    return Recording(time_us, x, y, polarity != 0, size, size_is_guessed=stated is None)
 
 
-def _size(entries: dict[str, str], x: np.ndarray, y: np.ndarray, path: Path) -> tuple[int, int]:
+def _stated_size(entries: dict[str, str], path: Path) -> tuple[int, int] | None:
     if "Height" not in entries or "Width" not in entries:
-        return smallest_size(x, y, _SIZES)
+        return None
     height, width = entries["Height"], entries["Width"]
     if not (height.isdecimal() and width.isdecimal() and len(height + width) < 20):
         raise ValueError(

@@ -1,0 +1,108 @@
+"""What a training run shows: one live line, a table at the end, and a calm answer to Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from spikformer.memory import resident_bytes
+from spikformer.training import Epoch, Step, Trainer
+
+_LOGGED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "samples_per_second")
+
+
+class LiveLine:
+    """Epoch, loss, accuracy, samples a second, time to go and memory, in one line that is drawn over itself."""
+
+    def __init__(self, trainer: Trainer, *, enabled: bool) -> None:
+        self._trainer = trainer
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+        )
+        self._console = Console(stderr=True)
+        self._enabled = enabled
+        live = enabled and self._console.is_terminal
+        self._bars = Progress(*columns, console=self._console, transient=True, disable=not live)
+        total = trainer.recipe.total_epochs * trainer.steps_per_epoch
+        self._task = self._bars.add_task("Training", total=total, completed=trainer.progress.step, figures="")
+
+    def __enter__(self) -> LiveLine:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def show(self, event: Step | Epoch) -> None:
+        """Draw a step; write a finished epoch down where nothing can be drawn over, in a log."""
+        progress = self._trainer.progress
+        if isinstance(event, Epoch) and self._enabled and not self._console.is_terminal:
+            shown = ", ".join(f"{name} {event.metrics[name]:.4f}" for name in _LOGGED if name in event.metrics)
+            self._console.print(f"epoch {event.number}: {shown}", highlight=False, soft_wrap=True)
+        if isinstance(event, Step):
+            accuracy = progress.num_correct / max(progress.num_samples, 1)
+            figures = (
+                f"loss {progress.loss_sum / max(progress.num_samples, 1):.3f}  accuracy {accuracy:.1%}  "
+                f"{event.samples_per_second:.0f} samples/s  {_memory(self._trainer.fabric.device)}"
+            )
+            title = f"Epoch {event.epoch + 1} of {self._trainer.recipe.total_epochs}"
+            self._bars.update(self._task, completed=progress.step, description=title, figures=figures)
+
+
+def _memory(device: torch.device) -> str:
+    used = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else resident_bytes()
+    return f"{used / 1e9:.1f} GB"
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and a polite kill end training after the present step; a second one ends it at once."""
+    asked = False
+
+    def ask(number: int, _: object) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(number, previous[number])
+
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    previous = {number: signal.signal(number, ask) for number in numbers}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def results_table(results: dict[str, Any]) -> None:
+    """Last and best epoch side by side."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("", "Epoch", "Train loss", "Validation", "Test", "Weights"):
+        table.add_column(title, justify="left" if title in ("", "Weights") else "right")
+    for which in ("last", "best"):
+        if which in results:
+            row = results[which]
+            shares = (row.get(name) for name in ("validation_accuracy", "test_accuracy"))
+            shown = ["–" if share is None else f"{share:.2%}" for share in shares]
+            table.add_row(which, str(row["epoch"]), f"{row['train_loss']:.3f}", *shown, row["weights"])
+    console = Console()
+    console.print(table)
+    if results["unreadable"]:
+        console.print(
+            f"{results['unreadable']} readings failed and were replaced; `spikformer data check` lists the files.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    console.print(f"{results['seconds']:.0f} s of training in {results['run']}", highlight=False, soft_wrap=True)

@@ -1,0 +1,87 @@
+"""Say what pictures or recordings show, by trained weights.
+
+Example: spikformer predict runs/photos/best.safetensors cat.jpg dog.png
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from spikformer.models import Spikformer
+
+
+@dataclass(frozen=True)
+class Options:
+    weights: Annotated[Path, tyro.conf.Positional]
+    """A .safetensors file written by train."""
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Pictures, or recordings for a model of events."""
+    top: int = 3
+    """How many classes to name, the likeliest first."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+
+def run(options: Options) -> int:
+    from spikformer.models import load
+
+    if not options.files:
+        raise ValueError("predict needs at least one file after the weights.")
+    if options.top < 1:
+        raise ValueError(f"--top must be at least 1, got {options.top}.")
+    model = load(options.weights)
+    if "data" not in model.about:
+        raise ValueError(f"{options.weights} does not say which data it was trained on; only `train` notes that.")
+    answers = [_answer(model, path, options.top) for path in options.files]
+    if options.json:
+        print(json.dumps(answers))
+    else:
+        _show(answers, options.top)
+    return 1 if any("error" in answer for answer in answers) else 0
+
+
+def _answer(model: Spikformer, path: Path, top: int) -> dict[str, Any]:
+    """The likeliest classes of a file, or why it cannot be read; the other files are answered all the same."""
+    import torch
+
+    from spikformer.data import read_sample
+    from spikformer.data.dataset import prepare
+
+    about = model.about["data"]
+    try:
+        sample = read_sample(path, model.config, about)
+    except (ValueError, OSError) as error:
+        return {"file": str(path), "error": str(error)}
+    inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
+    with torch.no_grad():
+        shares = model(inputs.to(model.head.weight.dtype))[0].softmax(0)
+    likeliest = shares.topk(min(top, len(shares)))
+    classes = [
+        {"class": about["class_names"][index], "probability": share}
+        for share, index in zip(likeliest.values.tolist(), likeliest.indices.tolist(), strict=True)
+    ]
+    return {"file": str(path), "classes": classes}
+
+
+def _show(answers: list[dict[str, Any]], top: int) -> None:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("File", overflow="fold")
+    for number in range(1, top + 1):
+        table.add_column(f"{number}.")
+    for answer in answers:
+        if "error" not in answer:
+            table.add_row(answer["file"], *(f"{row['class']} {row['probability']:.1%}" for row in answer["classes"]))
+    console = Console()
+    if table.row_count:
+        console.print(table)
+    for answer in answers:
+        if "error" in answer:
+            Console(stderr=True).print(answer["error"], highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,117 @@
+"""Evaluation: how right a model is on a split, by class and after every time step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.distributed
+import torch.nn.functional as F
+from torch import Tensor
+
+from spikformer.data import DataSet, Loader
+from spikformer.models import Spikformer
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was found on a split; every sample is counted once, whatever the number of processes."""
+
+    loss: float
+    top1: float
+    top5: float
+    """Shares of right answers, by the mean readout of all steps; of fewer than five classes, top5 is 1."""
+    after_steps: list[float]
+    """Top-1 of the mean readout of the first 1, 2, … T steps."""
+    confusion: list[list[int]]
+    """Samples by their class (row) and by the answer (column)."""
+    num_samples: int
+    unreadable: int
+    """Samples that could not be read, and are not among these."""
+
+    @property
+    def by_class(self) -> list[float | None]:
+        """Share of right answers of each class; None where it has no samples."""
+        return [row[label] / sum(row) if sum(row) else None for label, row in enumerate(self.confusion)]
+
+
+@torch.no_grad()
+def evaluate(
+    model: Spikformer,
+    data: DataSet,
+    split: str,
+    *,
+    batch_size: int = 128,
+    workers: int = 0,
+    strict: bool = False,
+    rank: int = 0,
+    world_size: int = 1,
+) -> Evaluation:
+    """Measure a model on its device; leaves it in the mode it was in. With several processes, all must call."""
+    loader = Loader(
+        data, split, batch_size, training=False, workers=workers, strict=strict, rank=rank, world_size=world_size
+    )
+    weight = model.head.weight
+    num_classes = len(weight)
+    if len(data.class_names) > num_classes:
+        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model tells {num_classes} apart.")
+    time_steps = 0
+    totals: dict[str, Tensor] = {}
+    was_training = model.training
+    model.eval()
+    try:
+        for batch in loader.epoch(0):
+            inputs = data.prepare(batch.samples.to(weight.device)).to(weight.dtype)
+            sums = model.forward_steps(inputs).double().cumsum(0)  # [T, B, K]
+            time_steps = len(sums)
+            found = _count(sums, batch.labels.to(weight.device), num_classes)
+            totals = {name: totals[name] + value for name, value in found.items()} if totals else found
+    finally:
+        model.train(was_training)
+    unreadable = torch.tensor(float(loader.unreadable.total()))
+    if world_size > 1:
+        time_steps = _agree(time_steps, weight.device)
+        totals = totals or _nothing(time_steps, num_classes, weight.device)
+        unreadable = unreadable.to(weight.device)
+        for value in (*totals.values(), unreadable):
+            torch.distributed.all_reduce(value)
+    count = int(totals["count"]) if totals else 0
+    if not count:
+        raise ValueError(f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
+    return Evaluation(
+        loss=float(totals["loss"]) / count,
+        top1=int(totals["steps"][-1]) / count,
+        top5=int(totals["top5"]) / count,
+        after_steps=[right / count for right in totals["steps"].long().tolist()],
+        confusion=totals["confusion"].long().tolist(),
+        num_samples=count,
+        unreadable=int(unreadable),
+    )
+
+
+def _count(sums: Tensor, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
+    """Sums over a batch, of its readouts [T, B, K] added up over the steps."""
+    logits = sums[-1] / len(sums)
+    answers = logits.argmax(1)
+    near = logits.topk(min(5, num_classes), 1).indices
+    pairs = (labels * num_classes + answers).bincount(minlength=num_classes**2)
+    return {
+        "count": labels.new_tensor(float(len(labels)), dtype=torch.float64),
+        "loss": F.cross_entropy(logits, labels, reduction="sum"),
+        "steps": (sums.argmax(-1) == labels).sum(1).double(),
+        "top5": (near == labels[:, None]).sum().double(),
+        "confusion": pairs.view(num_classes, num_classes).double(),
+    }
+
+
+def _nothing(time_steps: int, num_classes: int, device: torch.device) -> dict[str, Tensor]:
+    """What a process adds that got no samples."""
+    shapes = {"count": (), "loss": (), "steps": (time_steps,), "top5": (), "confusion": (num_classes, num_classes)}
+    return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
+
+
+def _agree(number: int, device: torch.device) -> int:
+    """The largest of all processes' numbers."""
+    shared = torch.tensor(number, device=device)
+    torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
+    return int(shared)

@@ -1,0 +1,119 @@
+"""Recipe: everything that decides how a model is trained, validated when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
+from typing import Any, Literal, get_args
+
+from spikformer.config import ModelConfig
+from spikformer.data.augmentation import Augmentation
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train a model on a data set. The defaults are the paper's for CIFAR; `recipes` holds all of them."""
+
+    data_set: str = "cifar10"
+    """A name that `spikformer data` knows."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    augmentation: Augmentation = field(default_factory=Augmentation)
+
+    epochs: int = 300
+    """Passes over the training split, warm-up and cosine."""
+    cooldown_epochs: int = 0
+    """Passes after those, at the final learning rate."""
+    mixing_epochs: int | None = None
+    """After so many, mixup and cutmix are off; None: never."""
+
+    batch_size: int = 128
+    """Samples of one step, over all devices and accumulated parts."""
+    accumulate: int = 1
+    """Parts in which a device takes its share of a batch, to save memory; norms then see parts."""
+
+    learning_rate: float = 5e-4
+    """The peak. It is not rescaled by the batch size."""
+    final_learning_rate: float = 1e-5
+    warmup_epochs: float = 20
+    warmup_learning_rate: float = 1e-5
+    weight_decay: float = 0.06
+    """Of AdamW; never on biases, norms and neurons."""
+    clip_gradient: float | None = None
+    """Largest norm of the gradient; None lets it be."""
+    ema_decay: float | None = None
+    """Keep a moving average of the weights, and validate, test and save that; None: no average."""
+
+    precision: Precision = "float32"
+    """Of products. Membranes, Q Kᵀ V and weights stay in float32."""
+    sync_norms: bool = False
+    """Norms see the samples of all devices."""
+    compile: bool = False
+    """Compile the model with torch.compile: minutes at first, less memory and time later."""
+
+    validation_share: float = 0.1
+    """Of the training split, held out where the set has no validation split; 0 trains on all and selects nothing."""
+    seed: int = 0
+    """Decides initial weights, the order of samples and every augmentation."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("epochs", 1), ("cooldown_epochs", 0), ("batch_size", 1), ("accumulate", 1), ("seed", 0)):
+            self._check_count(name, least)
+        if self.mixing_epochs is not None:
+            self._check_count("mixing_epochs", 0)
+            if not (self.augmentation.mixup or self.augmentation.cutmix):
+                raise ValueError("mixing_epochs has no effect without mixup or cutmix; leave it None.")
+        for name in ("final_learning_rate", "warmup_epochs", "warmup_learning_rate", "weight_decay"):
+            self._check_number(name, 0.0, inclusive=True)
+        self._check_number("learning_rate", 0.0, inclusive=False)
+        if self.clip_gradient is not None:
+            self._check_number("clip_gradient", 0.0, inclusive=False)
+        if self.ema_decay is not None and not (_is_number(self.ema_decay) and 0 < self.ema_decay < 1):
+            raise ValueError(f"ema_decay must be between 0 and 1, or None, got {self.ema_decay!r}.")
+        if not (_is_number(self.validation_share) and 0 <= self.validation_share < 1):
+            raise ValueError(f"validation_share must be at least 0 and below 1, got {self.validation_share!r}.")
+        for name in ("sync_norms", "compile"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if self.precision not in get_args(Precision):
+            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {self.precision!r}.")
+
+    @property
+    def total_epochs(self) -> int:
+        return self.epochs + self.cooldown_epochs
+
+    def mixes(self, epoch: int) -> bool:
+        """Whether mixup and cutmix are on in an epoch, counted from 0."""
+        return self.mixing_epochs is None or epoch < self.mixing_epochs
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """The recipe that `to_dict` was called on; every field must be there."""
+        names = {each.name for each in fields(cls)}
+        if names != set(values):
+            wrong = min(names ^ set(values))
+            raise ValueError(f"A recipe has exactly the fields {', '.join(sorted(names))}; {wrong!r} is not right.")
+        try:
+            model, augmentation = ModelConfig.from_dict(values["model"]), Augmentation(**values["augmentation"])
+        except TypeError as error:
+            raise ValueError(f"A recipe's model and augmentation must hold their fields; {error}.") from None
+        return cls(**{**values, "model": model, "augmentation": augmentation})
+
+    def _check_count(self, name: str, least: int) -> None:
+        value: Any = getattr(self, name)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+    def _check_number(self, name: str, least: float, *, inclusive: bool) -> None:
+        value: Any = getattr(self, name)
+        if not _is_number(value) or value < least or (value == least and not inclusive):
+            raise ValueError(f"{name} must be {'at least' if inclusive else 'above'} {least:g}, got {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

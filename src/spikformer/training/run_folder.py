@@ -1,0 +1,140 @@
+"""What a run leaves behind: one folder, every file of it whole at any moment.
+
+recipe.json           every setting, as resolved
+environment.json      versions, machine, command
+metrics.csv           a row for each epoch
+tensorboard/          the same, for TensorBoard
+curves.png            the same, to look at
+last.safetensors      weights after the last finished epoch
+best.safetensors      weights of the epoch that was best on validation
+state.safetensors     everything that --resume needs
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spikformer.disk import HALF, write_atomically
+from spikformer.models import Spikformer, save
+from spikformer.training.recipe import Recipe
+from spikformer.training.state import SavedState, load_state
+
+_SAFETENSORS_HALF = ".tmp" + 6 * "[0-9A-Za-z]"  # it writes beside its target first
+_COPIES = 10  # of the weights that a folder may hold at a time: last, best, the state's three or four, and a half
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = path / "state.safetensors"
+        self.last = path / "last.safetensors"
+        self.best = path / "best.safetensors"
+        self.metrics = path / "metrics.csv"
+        self.curves = path / "curves.png"
+
+    def open_new(self, *, overwrite: bool = False) -> None:
+        """Make the folder; one that holds a run is refused, so that no work is lost."""
+        if self.state.exists() or self.last.exists():
+            if not overwrite:
+                raise ValueError(
+                    f"{self.path} holds a run already; add --resume to go on with it, --overwrite to replace it, or "
+                    "choose another --output."
+                )
+            self._clear()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise type(error)(f"{self.path} cannot be made: {error.strerror}; choose another --output.") from None
+
+    def open_saved(self) -> SavedState:
+        """The state to resume."""
+        if not self.state.exists():
+            raise FileNotFoundError(f"{self.path} holds no {self.state.name} to resume; leave --resume out to start.")
+        return load_state(self.state)
+
+    def check_room(self, model: Spikformer) -> None:
+        """Refuse to start where the run's files cannot be written; halves of files that a kill left make room first."""
+        for half in (*self.path.glob(f".*{HALF}"), *self.path.glob(_SAFETENSORS_HALF)):
+            half.unlink(missing_ok=True)
+        needed = _COPIES * sum(tensor.nbytes for tensor in model.state_dict().values())
+        free = shutil.disk_usage(self.path).free
+        if free < needed:
+            raise OSError(
+                f"{self.path} has {free / 1e9:.2f} GB free, and a run of this model may need {needed / 1e9:.2f} GB; "
+                "make room or choose another --output."
+            )
+        write_atomically(self.path / ".writable", b"")
+        (self.path / ".writable").unlink()
+
+    def describe(self, recipe: Recipe, name: str, data: Path | None) -> None:
+        """Write what was asked for and where."""
+        settings = {"recipe": name, "data": None if data is None else str(data), "settings": recipe.to_dict()}
+        self._write_json("recipe.json", settings)
+        self._write_json("environment.json", _environment())
+
+    def read_description(self) -> dict[str, Any]:
+        """What `describe` wrote."""
+        path = self.path / "recipe.json"
+        try:
+            description = json.loads(path.read_text())
+            return {"recipe": description["recipe"], "data": description["data"], "settings": description["settings"]}
+        except (OSError, KeyError, TypeError, ValueError, RecursionError):
+            raise ValueError(f"{path} is missing or damaged; `spikformer train` writes it.") from None
+
+    def keep(self, model: Spikformer, history: Sequence[dict[str, float]], *, best: bool) -> None:
+        """What a finished epoch leaves, the weights first."""
+        if best:
+            save(model, self.best)
+        save(model, self.last)
+        write_atomically(self.metrics, _as_csv(history).encode())
+
+    def _write_json(self, name: str, content: dict[str, Any]) -> None:
+        write_atomically(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+
+    def _clear(self) -> None:
+        """Files that a run writes, and no others."""
+        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
+        for path in (self.state, self.last, self.best, self.metrics, self.curves):
+            path.unlink(missing_ok=True)
+
+
+def _as_csv(history: Sequence[dict[str, float]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(history[-1]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    return text.getvalue()
+
+
+def _environment() -> dict[str, Any]:
+    import lightning_fabric
+    import numpy
+    import torch
+
+    from spikformer import __version__
+
+    return {
+        "spikformer": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "lightning_fabric": lightning_fabric.__version__,
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "devices": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

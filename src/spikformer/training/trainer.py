@@ -1,0 +1,299 @@
+"""Trainer: a recipe at work on a data set, on one device or many, step by step, from any step on.
+
+It knows nothing of consoles and run folders: it yields what happened, and is told where its state is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+import torch
+import torch.distributed
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spikformer.data import DataSet, Loader
+from spikformer.data.augmentation import Augmenter
+from spikformer.data.loading import Batch
+from spikformer.layers.synced_norm import sync_norms
+from spikformer.models import Spikformer
+from spikformer.training.averaging import WeightAverage
+from spikformer.training.evaluation import Evaluation, evaluate
+from spikformer.training.optimiser import build_optimiser, set_learning_rate
+from spikformer.training.recipe import Recipe
+from spikformer.training.schedule import learning_rate
+from spikformer.training.state import Progress, SavedState, save_state
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+_SAVE_SECONDS = 600
+
+
+class Step(NamedTuple):
+    """What a step did, as far as this process saw it."""
+
+    epoch: int
+    batch: int
+    num_batches: int
+    loss: float
+    learning_rate: float
+    samples_per_second: float
+
+
+class Epoch(NamedTuple):
+    """What an epoch did, over all processes."""
+
+    number: int
+    metrics: dict[str, float]
+    best: bool
+    """No epoch before was as right on validation."""
+
+
+class Interrupted(Exception):  # noqa: N818, an end that was asked for
+    """Training was asked to stop, and has saved its state."""
+
+
+class Diverged(Exception):  # noqa: N818, a name that says it
+    """The loss is no number any more."""
+
+
+class Trainer:
+    """A model in training. `model` holds its weights, `average` their moving average if the recipe keeps one."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: DataSet,
+        fabric: Fabric,
+        *,
+        state_path: Path | None = None,
+        workers: int = 0,
+        strict: bool = False,
+        save_seconds: float = _SAVE_SECONDS,
+    ) -> None:
+        self.recipe, self.data, self.fabric = recipe, data, fabric
+        self.state_path, self.workers, self.strict, self.save_seconds = state_path, workers, strict, save_seconds
+        self.progress = Progress()
+        self._counted = 0  # failed readings that `progress` knows of
+        torch.manual_seed(recipe.seed)
+        self.model = Spikformer(recipe.model)
+        self.model.about = {"data": data.about()}
+        self._augment = Augmenter(recipe.augmentation, data)
+        self._loader = Loader(
+            data,
+            "train",
+            self._part_size(),
+            training=True,
+            seed=recipe.seed,
+            workers=workers,
+            pin_memory=fabric.device.type == "cuda",
+            rank=fabric.global_rank,
+            world_size=fabric.world_size,
+            strict=strict,
+        )
+        self.steps_per_epoch = len(self._loader) // recipe.accumulate
+        if not self.steps_per_epoch:
+            raise ValueError(
+                f"Training needs at least one batch of {recipe.batch_size} samples, but {data.name} has "
+                f"{len(data.split('train'))} for train."
+            )
+
+    def start(self, saved: SavedState | None = None) -> None:
+        """Put everything in its place: on the device, wrapped for it, and where a saved run was."""
+        recipe = self.recipe
+        if recipe.sync_norms and self.fabric.world_size > 1:
+            sync_norms(self.model)
+        self.model.to(self.fabric.device)
+        self._average = WeightAverage(self.model, recipe.ema_decay) if recipe.ema_decay else None
+        self._optimiser = build_optimiser(self.model, recipe.weight_decay)
+        if saved is not None:
+            saved.restore(self.model, self._optimiser, self.average)
+            self.progress = saved.progress
+        compiled = cast(nn.Module, torch.compile(self.model)) if recipe.compile else self.model
+        self._network, self._fabric_optimiser = self.fabric.setup(compiled, self._optimiser)
+        self._scaler = getattr(self.fabric._precision, "scaler", None)
+        if self._scaler is not None and saved is not None and saved.scaler is not None:
+            self._scaler.load_state_dict(saved.scaler)
+
+    @property
+    def average(self) -> Spikformer | None:
+        return self._average.model if self._average else None
+
+    @property
+    def finished_model(self) -> Spikformer:
+        """What is validated, tested and saved."""
+        return self.average or self.model
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Step | Epoch]:
+        """Train to the end of the recipe; `stop` is asked after every step."""
+        while self.progress.epoch < self.recipe.total_epochs:
+            yield from self._run_epoch(stop)
+
+    def evaluate(self, split: str, model: Spikformer | None = None) -> Evaluation:
+        return evaluate(
+            model or self.finished_model,
+            self.data,
+            split,
+            batch_size=self._part_size(),
+            workers=self.workers,
+            strict=self.strict,
+            rank=self.fabric.global_rank,
+            world_size=self.fabric.world_size,
+        )
+
+    def save(self) -> None:
+        """Write the state, on the first process alone; weights that are no numbers never replace good ones."""
+        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+            raise Diverged(self._epitaph(self._learning_rate()))
+        if self.state_path is not None and self.fabric.is_global_zero:
+            scaler = self._scaler.state_dict() if self._scaler is not None else None
+            recipe = self.recipe.to_dict()
+            save_state(self.state_path, recipe, self.progress, self.model, self._optimiser, self.average, scaler)
+
+    # One epoch, one step.
+
+    def _run_epoch(self, stop: Callable[[], bool]) -> Iterator[Step | Epoch]:
+        recipe, progress = self.recipe, self.progress
+        self.model.train()
+        started = saved_at = time.perf_counter()
+        parts = self._loader.epoch(progress.epoch, progress.batch * recipe.accumulate)
+        while progress.batch < self.steps_per_epoch:
+            before = time.perf_counter()
+            rate = self._learning_rate()
+            loss, correct, count = self._step(parts, rate)
+            progress.batch, progress.step = progress.batch + 1, progress.step + 1
+            now = time.perf_counter()
+            lost, stopped, due = self._decide(not math.isfinite(loss), stop(), now - saved_at >= self.save_seconds)
+            if lost:
+                raise Diverged(self._epitaph(rate))
+            progress.loss_sum += loss * count
+            progress.num_correct, progress.num_samples = progress.num_correct + correct, progress.num_samples + count
+            progress.seconds += now - started
+            progress.epoch_seconds += now - started
+            started = now
+            if stopped or due:
+                self._gather()
+                self.save()
+                saved_at = now
+            if stopped:
+                raise Interrupted
+            yield Step(progress.epoch, progress.batch, self.steps_per_epoch, loss, rate, count / (now - before))
+        for _ in parts:  # parts that make no whole batch; workers must end their epoch
+            pass
+        yield self._end_epoch()
+        self.save()  # after what the caller keeps of the epoch: a kill in between repeats it
+
+    def _step(self, parts: Iterator[Batch], rate: float) -> tuple[float, int, int]:
+        """One step of the optimiser: mean loss, right answers and number of this process's samples."""
+        recipe, progress = self.recipe, self.progress
+        set_learning_rate(self._optimiser, rate)
+        total, correct, count = 0.0, 0, 0
+        for part in range(recipe.accumulate):
+            batch = next(parts)
+            inputs, targets = self._prepared(batch, progress.batch * recipe.accumulate + part)
+            with self.fabric.no_backward_sync(self._network, enabled=part + 1 < recipe.accumulate):
+                logits = self._network(inputs)
+                loss = F.cross_entropy(logits.float() if logits.dtype.itemsize < 4 else logits, targets)
+                self.fabric.backward(loss / recipe.accumulate)
+            total += loss.item() / recipe.accumulate
+            correct += int((logits.argmax(1) == batch.labels.to(logits.device)).sum())
+            count += len(batch.labels)
+        if recipe.clip_gradient is not None:
+            norm = recipe.clip_gradient  # gradients that are no numbers are the loss's to tell
+            self.fabric.clip_gradients(self._network, self._fabric_optimiser, max_norm=norm, error_if_nonfinite=False)
+        self._fabric_optimiser.step()
+        self._optimiser.zero_grad(set_to_none=True)
+        if self._average:
+            self._average.update(self.model, progress.step)
+        return total, correct, count
+
+    def _prepared(self, batch: Batch, part: int) -> tuple[Tensor, Tensor]:
+        """Augmented as seed, epoch, part and process say, and nothing else."""
+        place = [self.recipe.seed, self.progress.epoch, part, self.fabric.global_rank]
+        samples, labels = self.fabric.to_device(batch.samples), self.fabric.to_device(batch.labels)
+        mix = self.recipe.mixes(self.progress.epoch)
+        inputs, targets = self._augment(samples, labels, np.random.default_rng(place), mix=mix)
+        dtype = self.model.head.weight.dtype
+        return inputs.to(dtype), targets.to(dtype)
+
+    def _learning_rate(self) -> float:
+        return learning_rate(self.recipe, self.progress.epoch + self.progress.batch / self.steps_per_epoch)
+
+    def _end_epoch(self) -> Epoch:
+        progress = self.progress
+        self._gather()
+        self._share_buffers()
+        metrics = {
+            "epoch": progress.epoch + 1,
+            "learning_rate": learning_rate(self.recipe, progress.epoch + 1 - 1 / self.steps_per_epoch),
+            "train_loss": progress.loss_sum / max(progress.num_samples, 1),
+            "train_accuracy": progress.num_correct / max(progress.num_samples, 1),
+            "samples_per_second": progress.num_samples / max(progress.epoch_seconds, 1e-9),
+            "unreadable": progress.unreadable,
+        }
+        best = False
+        if self.data.validation is not None:
+            validation = self.evaluate("validation")
+            metrics |= {"validation_loss": validation.loss, "validation_accuracy": validation.top1}
+            best = progress.best_accuracy is None or validation.top1 > progress.best_accuracy
+            if best:
+                progress.best_epoch, progress.best_accuracy = progress.epoch + 1, validation.top1
+        metrics["seconds"] = progress.seconds
+        progress.finish_epoch(metrics)
+        return Epoch(progress.epoch, metrics, best)
+
+    # What several processes must do together.
+
+    def _part_size(self) -> int:
+        """Samples that one process takes at once."""
+        parts = self.fabric.world_size * self.recipe.accumulate
+        if self.recipe.batch_size % parts:
+            raise ValueError(
+                f"batch_size must be a multiple of devices times accumulate, got {self.recipe.batch_size} for "
+                f"{self.fabric.world_size} × {self.recipe.accumulate}."
+            )
+        return self.recipe.batch_size // parts
+
+    def _decide(self, *wishes: bool) -> list[bool]:
+        """What any process wants, all do, at the same step."""
+        if self.fabric.world_size == 1:
+            return list(wishes)
+        shared = torch.tensor([float(wish) for wish in wishes], device=self.fabric.device)
+        torch.distributed.all_reduce(shared)
+        return (shared > 0).tolist()
+
+    def _gather(self) -> None:
+        """Sums of the epoch so far, of all processes; afterwards the first one holds them."""
+        progress = self.progress
+        failed = self._loader.unreadable.total()
+        progress.unreadable += failed - self._counted
+        self._counted = failed
+        if self.fabric.world_size == 1:
+            return
+        sums = (progress.loss_sum, progress.num_correct, progress.num_samples, progress.unreadable)
+        shared = torch.tensor(sums, dtype=torch.float64, device=self.fabric.device)
+        torch.distributed.all_reduce(shared)
+        loss_sum, correct, count, unreadable = shared.tolist() if self.fabric.is_global_zero else (0.0, 0, 0, 0)
+        progress.loss_sum, progress.num_correct = loss_sum, int(correct)
+        progress.num_samples, progress.unreadable = int(count), int(unreadable)
+
+    def _share_buffers(self) -> None:
+        """Running statistics of the first process are everyone's."""
+        if self.fabric.world_size > 1:
+            for buffer in (*self.model.buffers(), *(self.average.buffers() if self.average else ())):
+                torch.distributed.broadcast(buffer, 0)
+
+    def _epitaph(self, rate: float) -> str:
+        progress = self.progress
+        kept = self.state_path if self.state_path is not None and self.state_path.exists() else None
+        last = f"the last good state is {kept}" if kept else "no state was saved yet"
+        return (
+            f"The loss is no number any more at step {progress.step} (epoch {progress.epoch + 1}), at a learning rate "
+            f"of {rate:.3g}; {last}. Try a lower rate, clip_gradient, or float32."
+        )

@@ -1,0 +1,49 @@
+"""Weights of another model as a start: what fits is taken, what does not is made new, and both are told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spikformer.models import Spikformer
+
+
+class Transfer(NamedTuple):
+    """Names of tensors, by what became of them."""
+
+    loaded: tuple[str, ...]
+    new: tuple[str, ...]
+    """In the model alone, or of another shape than in the source."""
+    unused: tuple[str, ...]
+    """In the source alone."""
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.loaded)} tensors were loaded"]
+        parts += [f"{len(self.new)} are new ({_listed(self.new)})"] if self.new else []
+        parts += [f"{len(self.unused)} were not used ({_listed(self.unused)})"] if self.unused else []
+        return ", ".join(parts)
+
+
+def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
+    """Copy every tensor of the source whose name and shape the model has; the head is always new for new classes."""
+    theirs, ours = source.state_dict(), model.state_dict()
+    same_classes = _classes(source) == _classes(model)
+    loaded = [
+        name
+        for name, tensor in ours.items()
+        if name in theirs and theirs[name].shape == tensor.shape and (same_classes or not name.startswith("head."))
+    ]
+    if not any(name.startswith(("stem.", "blocks.")) and ours[name].ndim > 1 for name in loaded):
+        raise ValueError("The weights share no layer with this model: its width and channels must be alike.")
+    for name in loaded:
+        ours[name].copy_(theirs[name])
+    new, unused = (name for name in ours if name not in loaded), (name for name in theirs if name not in ours)
+    return Transfer(tuple(loaded), tuple(new), tuple(unused))
+
+
+def _classes(model: Spikformer) -> object:
+    return model.about.get("data", {}).get("class_names") or model.config.num_classes
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    first = sorted(names)[:3]
+    return ", ".join(first) + (", …" if len(names) > len(first) else "")

@@ -1,0 +1,152 @@
+"""`spikformer train` as users run it: killed, interrupted, resumed, refused; and what reads its weights."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+COMMAND = Path(sys.executable).with_name("spikformer")
+SHORT = ("--epochs", "2", "--save-minutes", "0")
+
+
+def start(*words: object) -> subprocess.Popen[str]:
+    command = [COMMAND, "train", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    ours, theirs = load_file(one), load_file(other)
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, run) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    run("train", *SHORT, "--output", folder)
+    return folder
+
+
+def test_what_a_run_leaves(whole: Path) -> None:
+    names = {"recipe.json", "environment.json", "metrics.csv", "tensorboard", "curves.png"}
+    names |= {"last.safetensors", "best.safetensors", "state.safetensors"}
+    assert {path.name for path in whole.iterdir()} == names
+    settings = json.loads((whole / "recipe.json").read_text())
+    assert settings["recipe"] == "spikformer_tiny_digits"
+    assert (settings["settings"]["epochs"], settings["settings"]["seed"]) == (2, 0)
+    assert "torch" in json.loads((whole / "environment.json").read_text())
+    assert (whole / "metrics.csv").read_text().count("\n") == 3
+    assert list((whole / "tensorboard").iterdir())
+    with Image.open(whole / "curves.png") as picture:
+        assert picture.width > 1000
+
+
+def test_a_run_killed_in_mid_epoch_ends_as_one_that_was_not(whole: Path, tmp_path: Path, run) -> None:
+    folder = tmp_path / "killed"
+    process = start(*SHORT, "--output", folder)
+    wait_for(folder / "state.safetensors", process)  # written after the first of twenty steps
+    process.kill()
+    process.communicate()
+    assert not (folder / "last.safetensors").exists(), "killed before the first epoch ended"
+    run("train", "--resume", "--output", folder)
+    assert same_weights(folder / "last.safetensors", whole / "last.safetensors")
+    assert same_weights(folder / "best.safetensors", whole / "best.safetensors")
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(whole: Path, tmp_path: Path, run) -> None:
+    folder = tmp_path / "stopped"
+    process = start("--epochs", "2", "--workers", "1", "--output", folder)
+    wait_for(folder / "recipe.json", process)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, output + errors
+    assert f"saved; go on with --resume --output {folder}" in errors
+    assert "Traceback" not in errors
+    run("train", "--resume", "--output", folder)
+    assert same_weights(folder / "last.safetensors", whole / "last.safetensors")
+
+
+def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run) -> None:
+    def mistake(*words: object) -> str:
+        return run("train", *words, code=2).stderr
+
+    assert "holds a run already; add --resume to go on with it, --overwrite" in mistake("--output", whole)
+    assert "has another epochs; resume it without changing settings" in mistake(
+        "--output", whole, "--resume", "--epochs", 9
+    )
+    assert "holds no state.safetensors to resume" in mistake("--output", tmp_path, "--resume")
+    assert "--from starts a run and --resume goes on with one" in mistake(
+        "--output", whole, "--resume", "--from", whole / "last.safetensors"
+    )
+    assert "There is no GPU that PyTorch can use here" in mistake("--accelerator", "gpu", "--output", tmp_path / "a")
+    assert "did you mean 'spikformer_4_384_cifar10'?" in mistake("spikformer_4_384_cifar")
+    assert "learning_rate must be above 0, got -1.0" in mistake("--learning-rate", -1, "--output", tmp_path / "b")
+    boxed = mistake("--model.depth", 0).replace("│", " ")
+    assert "depth must be a whole number of at least 1, got 0" in " ".join(boxed.split())
+    assert not (tmp_path / "b").exists()
+
+
+def test_weights_of_another_size_and_other_classes_are_a_start(whole: Path, tmp_path: Path, run) -> None:
+    for label, name in enumerate(("dark", "bright")):
+        for split, count in (("train", 20), ("test", 4)):
+            (tmp_path / "data" / split / name).mkdir(parents=True)
+            for number in range(count):
+                level = 200 * label + number
+                Image.new("L", (9, 9), level).save(tmp_path / "data" / split / name / f"{number}.png")
+    options = ("--data-set", "image_folder", "--data", tmp_path / "data", "--batch-size", 8, "--epochs", 1)
+    words = ("train", *options, "--model.image-size", 16, 16, "--from", whole / "best.safetensors")
+    result = run(*words, "--output", tmp_path / "run")
+    assert "tensors were loaded, 3 are new (head.bias, head.weight, stem.stages.0.conv.weight)" in result.stderr
+
+
+def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run) -> None:
+    picture = tmp_path / "confusion.png"
+    text = run("evaluate", whole / "best.safetensors", "--confusion", picture).stdout
+    assert "top-1 " in text
+    assert "after each time step: " in text
+    with Image.open(picture) as image:
+        assert image.width > 500
+    found = json.loads(run("evaluate", whole / "best.safetensors", "--split", "validation", "--json").stdout)
+    assert found["num_samples"] == sum(map(sum, found["confusion"])) == 143
+    assert len(found["by_class"]) == 10
+    rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
+    assert found["top1"] == pytest.approx(max(float(row["validation_accuracy"]) for row in rows))
+    assert (
+        "should end in one of .png"
+        in run("evaluate", whole / "best.safetensors", "--confusion", tmp_path / "a.txt", code=2).stderr
+    )
+
+
+def test_predict_names_classes(whole: Path, tmp_path: Path, run) -> None:
+    from spikformer.data import open_dataset
+
+    digits = open_dataset("digits").test
+    for index in range(3):
+        Image.fromarray(digits[index][0]).save(tmp_path / f"{index}.png")
+    (tmp_path / "broken.png").write_bytes(b"")
+    files = [tmp_path / f"{index}.png" for index in range(3)]
+    answers = json.loads(run("predict", whole / "best.safetensors", *files, "--json").stdout)
+    assert [answer["file"] for answer in answers] == list(map(str, files))
+    assert sum(answer["classes"][0]["class"] == str(digits.labels[index]) for index, answer in enumerate(answers)) >= 2
+    assert all(len(answer["classes"]) == 3 for answer in answers)
+    assert sum(row["probability"] for row in answers[0]["classes"]) <= 1
+    result = run("predict", whole / "best.safetensors", files[0], tmp_path / "broken.png", "--top", 1, code=1)
+    assert "0.png" in result.stdout.replace("\n", "").replace(" ", "")
+    assert "broken.png cannot be read: it is empty." in result.stderr
+    run("predict", whole / "best.safetensors", code=2)

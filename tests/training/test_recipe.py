@@ -1,0 +1,91 @@
+"""A recipe refuses what it cannot mean, and survives JSON."""
+
+import json
+from dataclasses import fields, replace
+from math import inf, nan
+
+import pytest
+
+from spikformer import ModelConfig
+from spikformer.data.augmentation import Augmentation
+from spikformer.training import Recipe, get_recipe, list_recipes
+
+WRONG = [
+    ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+    ({"epochs": 2.5}, "epochs must be a whole number"),
+    ({"epochs": True}, "epochs must be a whole number"),
+    ({"epochs": 2**63}, "epochs must be a whole number"),
+    ({"cooldown_epochs": -1}, "cooldown_epochs must be a whole number of at least 0, got -1"),
+    ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
+    ({"accumulate": 0}, "accumulate must be a whole number of at least 1"),
+    ({"seed": -1}, "seed must be a whole number of at least 0"),
+    ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0.0"),
+    ({"learning_rate": nan}, "learning_rate must be above 0, got nan"),
+    ({"learning_rate": inf}, "learning_rate must be above 0, got inf"),
+    ({"learning_rate": "fast"}, "learning_rate must be above 0, got 'fast'"),
+    ({"learning_rate": True}, "learning_rate must be above 0, got True"),
+    ({"final_learning_rate": -1e-9}, "final_learning_rate must be at least 0"),
+    ({"warmup_learning_rate": -1.0}, "warmup_learning_rate must be at least 0"),
+    ({"warmup_epochs": -0.5}, "warmup_epochs must be at least 0"),
+    ({"weight_decay": -0.1}, "weight_decay must be at least 0"),
+    ({"clip_gradient": 0}, "clip_gradient must be above 0"),
+    ({"ema_decay": 1.0}, "ema_decay must be between 0 and 1, or None, got 1.0"),
+    ({"ema_decay": 0}, "ema_decay must be between 0 and 1"),
+    ({"ema_decay": nan}, "ema_decay must be between 0 and 1"),
+    ({"ema_decay": "slow"}, "ema_decay must be between 0 and 1"),
+    ({"validation_share": 1.0}, "validation_share must be at least 0 and below 1, got 1.0"),
+    ({"validation_share": None}, "validation_share must be at least 0 and below 1, got None"),
+    ({"precision": "float8"}, "precision must be one of float32, bfloat16, float16, got 'float8'"),
+    ({"sync_norms": 1}, "sync_norms must be True or False, got 1"),
+    ({"compile": "no"}, "compile must be True or False, got 'no'"),
+    (
+        {"mixing_epochs": -1, "augmentation": Augmentation(mixup=0.5)},
+        "mixing_epochs must be a whole number of at least 0",
+    ),
+    ({"mixing_epochs": 3}, "mixing_epochs has no effect without mixup or cutmix; leave it None"),
+]
+
+
+@pytest.mark.parametrize(("settings", "sentence"), WRONG, ids=[str(settings) for settings, _ in WRONG])
+def test_a_wrong_setting_is_answered_with_what_was_expected(settings: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        Recipe(**settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_every_recipe_survives_json(name: str) -> None:
+    recipe = get_recipe(name)
+    assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
+
+
+def test_nothing_may_be_missing_or_added_or_misspelt() -> None:
+    values = Recipe().to_dict()
+    for field in fields(Recipe):
+        with pytest.raises(ValueError, match=f"'{field.name}' is not right"):
+            Recipe.from_dict({name: value for name, value in values.items() if name != field.name})
+    with pytest.raises(ValueError, match=r"A recipe has exactly the fields accumulate, .*; 'lr' is not right"):
+        Recipe.from_dict({**values, "lr": 0.1})
+
+
+@pytest.mark.parametrize("name", ["model", "augmentation"])
+@pytest.mark.parametrize("value", [None, 3, "x", {"flux": 1}, [1]])
+def test_parts_that_are_none_are_refused_in_a_sentence(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=r"must hold their fields|has no field 'flux'|has no field 'x'|has no field 1"):
+        Recipe.from_dict({**Recipe().to_dict(), name: value})
+
+
+def test_mixing_stops_after_its_epochs_and_never_without_them() -> None:
+    recipe = Recipe(augmentation=Augmentation(cutmix=1.0), epochs=4, cooldown_epochs=2, mixing_epochs=3)
+    assert recipe.total_epochs == 6
+    assert [recipe.mixes(epoch) for epoch in range(6)] == [True, True, True, False, False, False]
+    assert all(replace(recipe, mixing_epochs=None).mixes(epoch) for epoch in range(6))
+    assert not replace(recipe, mixing_epochs=0).mixes(0)
+
+
+def test_a_recipe_cannot_be_changed_and_says_whether_it_is_another() -> None:
+    recipe = Recipe()
+    with pytest.raises(AttributeError):
+        recipe.epochs = 3  # type: ignore[misc]
+    assert recipe == Recipe()
+    assert recipe != replace(recipe, model=ModelConfig(depth=2))

@@ -1,0 +1,191 @@
+"""The folder of a run: what is in it, and what is never lost or half written."""
+
+import csv
+import json
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+import spikformer as sf
+from spikformer.models import Spikformer, load
+from spikformer.training import Recipe, RunFolder, get_recipe
+from spikformer.training.optimiser import build_optimiser
+from spikformer.training.state import Progress, save_state
+
+RECIPE = get_recipe("spikformer_tiny_digits")
+ROWS = [{"epoch": 1, "train_loss": 0.1 + 0.2, "seconds": 1.5}, {"epoch": 2, "train_loss": 1e-9, "seconds": 3.0}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    made = RunFolder(tmp_path / "runs" / "first")
+    made.open_new()
+    return made
+
+
+def keep_state(folder: RunFolder, step: int = 0) -> None:
+    model = sf.create_model("spikformer_tiny_digits")
+    save_state(folder.state, RECIPE.to_dict(), Progress(step=step), model, build_optimiser(model, 0.0), None, None)
+
+
+def test_it_is_made_with_its_parents_and_holds_what_was_asked_for(folder: RunFolder, tmp_path: Path) -> None:
+    folder.describe(RECIPE, "spikformer_tiny_digits", tmp_path / "data")
+    assert sorted(os.listdir(folder.path)) == ["environment.json", "recipe.json"]
+    description = folder.read_description()
+    assert (description["recipe"], description["data"]) == ("spikformer_tiny_digits", str(tmp_path / "data"))
+    assert Recipe.from_dict(description["settings"]) == RECIPE
+    assert description["settings"]["seed"] == RECIPE.seed
+
+
+def test_embedded_data_have_no_folder(folder: RunFolder) -> None:
+    folder.describe(RECIPE, "spikformer_tiny_digits", None)
+    assert folder.read_description()["data"] is None
+
+
+def test_the_environment_tells_versions_machine_and_command(folder: RunFolder) -> None:
+    folder.describe(RECIPE, "spikformer_tiny_digits", None)
+    environment = json.loads((folder.path / "environment.json").read_text())
+    assert environment["spikformer"] == sf.__version__
+    assert environment["torch"] == torch.__version__
+    assert environment["command"][1:] == sys.argv[1:]
+    assert {"python", "numpy", "lightning_fabric", "platform", "processors", "threads", "devices"} <= environment.keys()
+    assert environment["started"][:2] == "20"
+
+
+def test_an_epoch_leaves_weights_and_metrics(folder: RunFolder) -> None:
+    first, second = (sf.create_model("spikformer_tiny_digits") for _ in range(2))
+    folder.keep(first, ROWS[:1], best=True)
+    folder.keep(second, ROWS, best=False)
+    assert sorted(os.listdir(folder.path)) == ["best.safetensors", "last.safetensors", "metrics.csv"]
+    assert torch.equal(load(folder.best).head.weight, first.head.weight)
+    assert torch.equal(load(folder.last).head.weight, second.head.weight)
+    with folder.metrics.open(newline="") as file:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    assert rows == ROWS, "to the bit"
+
+
+def test_a_folder_that_holds_a_run_is_refused(folder: RunFolder) -> None:
+    keep_state(folder)
+    with pytest.raises(
+        ValueError, match=r"first holds a run already; add --resume to go on with it, --overwrite to rep"
+    ):
+        folder.open_new()
+    folder.state.rename(folder.last)
+    with pytest.raises(ValueError, match="holds a run already"):
+        folder.open_new()
+
+
+def test_a_folder_with_other_things_in_it_is_welcome(folder: RunFolder) -> None:
+    (folder.path / "notes.txt").write_text("mine")
+    folder.open_new()
+    assert os.listdir(folder.path) == ["notes.txt"]
+
+
+def test_overwriting_removes_what_a_run_writes_and_no_more(folder: RunFolder) -> None:
+    folder.describe(RECIPE, "spikformer_tiny_digits", None)
+    folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
+    keep_state(folder)
+    folder.curves.write_bytes(b"")
+    (folder.path / "tensorboard").mkdir()
+    (folder.path / "tensorboard" / "events.out").write_bytes(b"")
+    (folder.path / "notes.txt").write_text("mine")
+    (folder.path / "more").mkdir()
+    (folder.path / "more" / "last.safetensors").write_bytes(b"mine, too")
+    folder.open_new(overwrite=True)
+    assert sorted(os.listdir(folder.path)) == ["environment.json", "more", "notes.txt", "recipe.json"]
+    assert os.listdir(folder.path / "more") == ["last.safetensors"]
+
+
+def test_overwriting_nothing_is_starting(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "new").open_new(overwrite=True)
+    assert os.listdir(tmp_path) == ["new"]
+
+
+def test_the_state_comes_back_and_without_one_there_is_nothing_to_resume(folder: RunFolder) -> None:
+    with pytest.raises(
+        FileNotFoundError, match=r"first holds no state\.safetensors to resume; leave --resume out to start"
+    ):
+        folder.open_saved()
+    keep_state(folder, step=7)
+    assert folder.open_saved().progress.step == 7
+    folder.state.write_bytes(folder.state.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"state\.safetensors is truncated"):
+        folder.open_saved()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{", b"[]", b"7", b"\xff\xfe", b'{"recipe": "x"}', b"[" * 100_000],
+    ids=lambda text: str(text)[:20],
+)
+def test_a_damaged_description_is_said(folder: RunFolder, content: bytes | None) -> None:
+    if content is not None:
+        (folder.path / "recipe.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"recipe\.json is missing or damaged; `spikformer train` writes it\."):
+        folder.read_description()
+
+
+def test_room_is_looked_for_and_no_trace_of_that_stays(folder: RunFolder) -> None:
+    folder.check_room(sf.create_model("spikformer_tiny_digits"))
+    assert os.listdir(folder.path) == []
+
+
+def test_too_little_room_is_said_before_training(folder: RunFolder) -> None:
+    with torch.device("meta"):
+        giant = Spikformer(sf.ModelConfig(embed_dim=2**17, num_heads=2**10, depth=8))
+    sentence = (
+        r"first has [\d.]+ GB free, and a run of this model may need \d{5,}\.\d\d GB; make room or choose another"
+    )
+    with pytest.raises(OSError, match=sentence):
+        folder.check_room(giant)
+
+
+def test_halves_that_a_kill_left_make_room(folder: RunFolder) -> None:
+    for name in (".0123456789abcdef.half", ".tmpAb3dEf", ".tmp", ".hidden", "half"):
+        (folder.path / name).write_bytes(b"")
+    folder.check_room(sf.create_model("spikformer_tiny_digits"))
+    assert sorted(os.listdir(folder.path)) == [".hidden", ".tmp", "half"]
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may have more than a kilobyte."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_fills_up_is_said_and_the_old_weights_stay(folder: RunFolder) -> None:
+    old, new = (sf.create_model("spikformer_tiny_digits") for _ in range(2))
+    folder.keep(old, ROWS, best=True)
+    with full_disk(), pytest.raises(OSError, match=r"best\.safetensors cannot be written: File too large\."):
+        folder.keep(new, ROWS, best=True)
+    assert torch.equal(load(folder.best).head.weight, old.head.weight)
+    assert sorted(os.listdir(folder.path)) == ["best.safetensors", "last.safetensors", "metrics.csv"]
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(
+            OSError, match=r"(file|run) cannot be made: (File exists|Not a directory); choose another --output\."
+        ):
+            RunFolder(path).open_new()
+        with pytest.raises(FileNotFoundError, match="to resume"):
+            RunFolder(path).open_saved()
+
+
+def test_a_folder_where_a_file_should_be(folder: RunFolder) -> None:
+    folder.best.mkdir()
+    with pytest.raises(IsADirectoryError, match=r"best\.safetensors is a folder"):
+        folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
+    assert not folder.last.exists()

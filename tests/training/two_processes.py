@@ -1,0 +1,35 @@
+"""Run by test_distributed under torchrun: what each process computes, written down by the first."""
+
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from spikformer.data import open_dataset
+from spikformer.training import Trainer, build_fabric, get_recipe
+
+torch.set_num_threads(1)
+sync_norms, output = sys.argv[1] == "synced", Path(sys.argv[2])
+data = open_dataset("digits")
+data = replace(data, train=data.train.take(np.arange(128)), test=data.test.take(np.arange(37)))
+recipe = replace(get_recipe("spikformer_tiny_digits"), epochs=1, sync_norms=sync_norms, clip_gradient=None)
+trainer = Trainer(recipe, data, build_fabric(accelerator="cpu"))
+trainer.model.double()
+trainer.start()
+gradients: dict[str, torch.Tensor] = {}
+
+
+def keep(*_: object) -> None:
+    if not gradients:
+        gradients.update({name: parameter.grad.clone() for name, parameter in trainer.model.named_parameters()})
+
+
+trainer._optimiser.register_step_pre_hook(keep)
+events = list(trainer.run())
+test = trainer.evaluate("test")
+if trainer.fabric.is_global_zero:
+    torch.save({"gradients": gradients, "buffers": dict(trainer.model.named_buffers())}, output / "tensors.pt")
+    (output / "figures.json").write_text(json.dumps({"metrics": events[-1].metrics, "test": asdict(test)}))
