@@ -181,7 +181,7 @@ def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[st
     from spikformer.training.board import Board
 
     main = trainer.fabric.is_global_zero
-    for note in notes:
+    for note in (_summary(trainer), *notes):
         _say(note, trainer)
     with (
         stop_on_signal() as stop,
@@ -202,6 +202,19 @@ def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[st
     else:
         results_table(results)
     return 0
+
+
+def _summary(trainer: Trainer) -> str:
+    """What is about to be trained, on what: a set in another size than expected should be noticed."""
+    data, config = trainer.data, trainer.recipe.model
+    height, width = data.size
+    frames = f" in {config.time_steps} frames" if data.events else ""
+    parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    return (
+        f"{data.name}: {len(data.split('train'))} samples of {len(data.class_names)} classes, {height}×{width}{frames}; "
+        f"a model of {parameters / 1e6:.2f} M parameters, T = {config.time_steps}, on {trainer.fabric.world_size} × "
+        f"{trainer.fabric.device.type}"
+    )
 
 
 def _results(trainer: Trainer, folder: RunFolder) -> dict[str, Any]:

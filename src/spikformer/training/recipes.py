@@ -116,7 +116,7 @@ def small_cifar(model: ModelConfig) -> Recipe:
         augmentation=Augmentation(
             flip=0.5, operations=("translate_x", "translate_y"), magnitude=3, label_smoothing=0.1
         ),
-        epochs=30,
+        epochs=16,
         batch_size=64,
         learning_rate=2e-3,
         warmup_epochs=2,

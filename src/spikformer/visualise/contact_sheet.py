@@ -89,7 +89,7 @@ def contact_sheet(
 
 def _measures(tiles_width: int) -> _Measures:
     """Larger beyond ten tiles of 192 pixels, so that a sheet shrunk to fit a page keeps its letters readable."""
-    scale = max(1.0, tiles_width / 1920)
+    scale = min(max(1.0, tiles_width / 1920), 2.0)
     return _Measures(*(round(scale * pixels) for pixels in _Measures()))
 
 
