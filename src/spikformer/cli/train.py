@@ -210,8 +210,9 @@ def _summary(trainer: Trainer) -> str:
     height, width = data.size
     frames = f" in {config.time_steps} frames" if data.events else ""
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    count = len(data.split("train"))
     return (
-        f"{data.name}: {len(data.split('train'))} samples of {len(data.class_names)} classes, {height}×{width}{frames}; "
+        f"{data.name}: {count} samples of {len(data.class_names)} classes, {height}×{width}{frames}; "
         f"a model of {parameters / 1e6:.2f} M parameters, T = {config.time_steps}, on {trainer.fabric.world_size} × "
         f"{trainer.fabric.device.type}"
     )
