@@ -3,7 +3,6 @@
 import gc
 import hashlib
 import os
-import re
 import signal
 import socket
 import threading
@@ -18,7 +17,6 @@ import pytest
 
 from spikformer.data.addresses import SOURCES, RemoteFile, Source
 from spikformer.data.downloads import download, how_to_get
-from spikformer.data.places import data_folder
 
 PAGE = "https://example.org/toy"
 CONTENTS = {"images.gz": bytes(range(256)) * 2000, "labels.gz": b"one two three"}
@@ -270,38 +268,6 @@ def test_a_write_that_fails_midway(server, tmp_path) -> None:
             download(toy("images.gz", server=server), tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_the_data_folder(monkeypatch, tmp_path) -> None:
-    monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path))
-    assert data_folder("mnist") == tmp_path / "data" / "mnist"
-    monkeypatch.setenv("SPIKFORMER_CACHE", "~/cache")
-    assert data_folder("mnist") == Path.home() / "cache" / "data" / "mnist"
-    for unset in (lambda: monkeypatch.setenv("SPIKFORMER_CACHE", ""), lambda: monkeypatch.delenv("SPIKFORMER_CACHE")):
-        unset()
-        assert data_folder("mnist").parts[-2:] == ("data", "mnist")
-        assert "spikformer" in data_folder("mnist").parts
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_every_entry_is_well_formed(name: str) -> None:
-    source = SOURCES[name]
-    assert source.name == name
-    assert source.page.startswith("https://")
-    assert bool(source.files) != bool(source.by_hand)
-    assert len(set(source.file_names)) == len(source.file_names)
-    assert all(re.fullmatch(r"[\w.-]+", file_name) for file_name in source.file_names)
-    for file in source.files:
-        assert re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", file.checksum)
-        assert file.size_bytes > 0
-        assert len({urlsplit(address).netloc for address in file.addresses}) == len(file.addresses)
-        assert file.addresses[0].startswith("https://")
-        for address in file.addresses:
-            assert address.startswith("https://") or file.checksum.startswith("sha256:")
-            assert "{" not in address
-    everything = [file for other in SOURCES.values() for file in other.files]
-    for values in ({file.checksum for file in everything}, {file.addresses for file in everything}):
-        assert len(values) == len(everything)
 
 
 @pytest.mark.parametrize("name", SOURCES)
