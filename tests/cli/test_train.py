@@ -71,8 +71,8 @@ def test_a_run_killed_in_mid_epoch_ends_as_one_that_was_not(whole: Path, tmp_pat
 def test_ctrl_c_saves_and_says_how_to_go_on(whole: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "stopped"
     process = start("--epochs", "2", "--workers", "1", "--output", folder)
-    wait_for(folder / "recipe.json", process)
-    time.sleep(0.5)
+    wait_for(folder / "tensorboard", process)  # made when Ctrl-C is already taken care of
+    time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 1, output + errors
@@ -94,6 +94,10 @@ def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run) -> None:
     assert "--from starts a run and --resume goes on with one" in mistake(
         "--output", whole, "--resume", "--from", whole / "last.safetensors"
     )
+    assert "The recipe's name comes first" in mistake("--epochs", 1, "spikformer_tiny_digits_dvs")
+    assert "give one of them" in mistake("--output", whole, "--resume", "--overwrite")
+    other = mistake("spikformer_tiny_digits_dvs", "--output", whole, "--resume")
+    assert "is one of spikformer_tiny_digits, not of spikformer_tiny_digits_dvs" in other
     assert "There is no GPU that PyTorch can use here" in mistake("--accelerator", "gpu", "--output", tmp_path / "a")
     assert "did you mean 'spikformer_4_384_cifar10'?" in mistake("spikformer_4_384_cifar")
     assert "learning_rate must be above 0, got -1.0" in mistake("--learning-rate", -1, "--output", tmp_path / "b")
@@ -113,6 +117,11 @@ def test_weights_of_another_size_and_other_classes_are_a_start(whole: Path, tmp_
     words = ("train", *options, "--model.image-size", 16, 16, "--from", whole / "best.safetensors")
     result = run(*words, "--output", tmp_path / "run")
     assert "tensors were loaded, 3 are new (head.bias, head.weight, stem.stages.0.conv.weight)" in result.stderr
+    same = ("train", *options, "--model.image-size", 16, 16, "--output", tmp_path / "run", "--resume")
+    assert "1 of" not in run(*same).stderr, "the very same settings are no change, whatever the data made of the model"
+    (tmp_path / "data" / "train" / "dark").rename(tmp_path / "data" / "train" / "grey")
+    (tmp_path / "data" / "test" / "dark").rename(tmp_path / "data" / "test" / "grey")
+    assert "knows other classes than those of this data" in run(*same, code=2).stderr
 
 
 def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run) -> None:

@@ -20,9 +20,9 @@ BIN = Path(sys.executable).parent
 SCRIPT = Path(__file__).parent / "two_processes.py"
 
 
-def compute(processes: int, norms: str, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def compute(processes: int, norms: str, folder: Path, *words: str) -> tuple[dict[str, Any], dict[str, Any]]:
     folder.mkdir()
-    command = [BIN / "torchrun", "--standalone", f"--nproc-per-node={processes}", SCRIPT, norms, folder]
+    command = [BIN / "torchrun", "--standalone", f"--nproc-per-node={processes}", SCRIPT, norms, folder, *words]
     result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=200)
     assert result.returncode == 0, result.stderr
     return torch.load(folder / "tensors.pt"), json.loads((folder / "figures.json").read_text())
@@ -53,6 +53,15 @@ def test_norms_on_their_own_give_another_gradient(single, tmp_path: Path) -> Non
     two, _ = compute(2, "separate", tmp_path / "two")
     name = "stem.stages.0.conv.weight"
     assert not torch.allclose(two["gradients"][name], one["gradients"][name], rtol=1e-3)
+
+
+def test_two_processes_stopped_by_one_go_on_to_the_same_figures(tmp_path: Path) -> None:
+    whole, figures = compute(2, "separate", tmp_path / "whole")
+    stopped, resumed = compute(2, "separate", tmp_path / "stopped", "stopped")
+    for name in ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "unreadable"):
+        assert resumed["metrics"][name] == figures["metrics"][name], name
+    assert resumed["test"] == figures["test"]
+    assert all(torch.equal(stopped["buffers"][name], buffer) for name, buffer in whole["buffers"].items())
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:

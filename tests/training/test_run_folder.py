@@ -13,12 +13,14 @@ import pytest
 import torch
 
 import spikformer as sf
+from spikformer.data import open_dataset
 from spikformer.models import Spikformer, load
 from spikformer.training import Recipe, RunFolder, get_recipe
 from spikformer.training.optimiser import build_optimiser
 from spikformer.training.state import Progress, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")
+DIGITS = open_dataset("digits")
 ROWS = [{"epoch": 1, "train_loss": 0.1 + 0.2, "seconds": 1.5}, {"epoch": 2, "train_loss": 1e-9, "seconds": 3.0}]
 
 
@@ -35,7 +37,7 @@ def keep_state(folder: RunFolder, step: int = 0) -> None:
 
 
 def test_it_is_made_with_its_parents_and_holds_what_was_asked_for(folder: RunFolder, tmp_path: Path) -> None:
-    folder.describe(RECIPE, "spikformer_tiny_digits", tmp_path / "data")
+    folder.describe(RECIPE, "spikformer_tiny_digits", tmp_path / "data", DIGITS)
     assert sorted(os.listdir(folder.path)) == ["environment.json", "recipe.json"]
     description = folder.read_description()
     assert (description["recipe"], description["data"]) == ("spikformer_tiny_digits", str(tmp_path / "data"))
@@ -44,12 +46,12 @@ def test_it_is_made_with_its_parents_and_holds_what_was_asked_for(folder: RunFol
 
 
 def test_embedded_data_have_no_folder(folder: RunFolder) -> None:
-    folder.describe(RECIPE, "spikformer_tiny_digits", None)
+    folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
     assert folder.read_description()["data"] is None
 
 
 def test_the_environment_tells_versions_machine_and_command(folder: RunFolder) -> None:
-    folder.describe(RECIPE, "spikformer_tiny_digits", None)
+    folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
     environment = json.loads((folder.path / "environment.json").read_text())
     assert environment["spikformer"] == sf.__version__
     assert environment["torch"] == torch.__version__
@@ -88,7 +90,7 @@ def test_a_folder_with_other_things_in_it_is_welcome(folder: RunFolder) -> None:
 
 
 def test_overwriting_removes_what_a_run_writes_and_no_more(folder: RunFolder) -> None:
-    folder.describe(RECIPE, "spikformer_tiny_digits", None)
+    folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
     folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
     keep_state(folder)
     folder.curves.write_bytes(b"")

@@ -194,6 +194,45 @@ def test_a_loss_that_is_no_number_stops_with_step_rate_and_last_good_state(make_
     assert load_state(tmp_path / "state.safetensors").progress.step == 1
 
 
+@pytest.mark.parametrize("what", ["head.bias", "stem.stages.0.norm.running_var"])
+def test_ruined_weights_with_a_loss_that_is_a_number_are_never_kept(what: str, make_trainer, tmp_path: Path) -> None:
+    """The last step of an epoch may do it: nothing of that epoch is given out or saved."""
+    trainer = make_trainer(state_path=tmp_path / "state.safetensors", epochs=2)
+    trainer.start()
+    events = trainer.run()
+    for _ in range(3 + 2):  # an epoch, and both steps of the next one
+        next(events)
+    with torch.no_grad():
+        trainer.model.state_dict()[what].fill_(float("inf"))
+    with pytest.raises(
+        Diverged, match=r"at step 4 \(epoch 2\), at a learning rate of 0\.00\d+; the last good state is"
+    ):
+        next(events)
+    assert load_state(tmp_path / "state.safetensors").progress.epoch == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # dynamo's own
+def test_compiled_training_takes_the_same_steps(make_trainer, monkeypatch) -> None:
+    """With a backend that only records what it is given; a real one rounds otherwise, and takes minutes."""
+    compiled = []
+    compile_model = torch.compile
+
+    def record(model: torch.nn.Module, **_: object) -> torch.nn.Module:
+        compiled.append(model)
+        return compile_model(model, backend="eager")
+
+    monkeypatch.setattr(torch, "compile", record)
+    results = []
+    for compile_it in (False, True):
+        trainer = make_trainer(epochs=1, compile=compile_it)
+        trainer.start()
+        run(trainer)
+        results.append(weights(trainer))
+    assert compiled, "and fabric compiles what it wraps once more"
+    assert results[0].keys() == results[1].keys()
+    assert all(torch.allclose(results[0][name].float(), results[1][name].float(), atol=1e-2) for name in results[0])
+
+
 def test_a_damaged_photograph_does_not_stop_training(make_trainer, photographs, caplog) -> None:
     trainer = make_trainer(photographs, epochs=3, batch_size=16)
     trainer.start()

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -9,16 +10,25 @@ import numpy as np
 import torch
 
 from spikformer.data import open_dataset
-from spikformer.training import Trainer, build_fabric, get_recipe
+from spikformer.training import Interrupted, Trainer, build_fabric, get_recipe
+from spikformer.training.state import SavedState, load_state
 
 torch.set_num_threads(1)
 sync_norms, output = sys.argv[1] == "synced", Path(sys.argv[2])
 data = open_dataset("digits")
 data = replace(data, train=data.train.take(np.arange(128)), test=data.test.take(np.arange(37)))
 recipe = replace(get_recipe("spikformer_tiny_digits"), epochs=1, sync_norms=sync_norms, clip_gradient=None)
-trainer = Trainer(recipe, data, build_fabric(accelerator="cpu"))
-trainer.model.double()
-trainer.start()
+fabric = build_fabric(accelerator="cpu")
+
+
+def make_trainer(saved: SavedState | None = None) -> Trainer:
+    trainer = Trainer(recipe, data, fabric, state_path=output / "state.safetensors")
+    trainer.model.double()
+    trainer.start(saved)
+    return trainer
+
+
+trainer = make_trainer()
 gradients: dict[str, torch.Tensor] = {}
 
 
@@ -28,6 +38,11 @@ def keep(*_: object) -> None:
 
 
 trainer._optimiser.register_step_pre_hook(keep)
+if "stopped" in sys.argv:
+    with suppress(Interrupted):
+        list(trainer.run(stop=lambda: fabric.global_rank == 1))  # one process is asked, both stop
+    fabric.barrier()
+    trainer = make_trainer(load_state(output / "state.safetensors"))
 events = list(trainer.run())
 test = trainer.evaluate("test")
 if trainer.fabric.is_global_zero:

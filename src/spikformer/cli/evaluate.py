@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
     table.add_column("Samples", justify="right")
     table.add_column("Right", justify="right")
     for name, row, share in zip(data.class_names, found.confusion, found.by_class, strict=True):
-        table.add_row(name, str(sum(row)), "–" if share is None else f"{share:.2%}")
+        table.add_row(escape(name), str(sum(row)), "–" if share is None else f"{share:.2%}")
     console.print(table)
     listed = ", ".join(f"{accuracy:.2%}" for accuracy in found.after_steps)
     sentences = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ def _answer(model: Spikformer, path: Path, top: int) -> dict[str, Any]:
 def _show(answers: list[dict[str, Any]], top: int) -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("File", overflow="fold")
-    for number in range(1, top + 1):
+    most = max((len(answer["classes"]) for answer in answers if "classes" in answer), default=0)
+    for number in range(1, min(top, most) + 1):
         table.add_column(f"{number}.")
     for answer in answers:
         if "error" not in answer:
-            table.add_row(answer["file"], *(f"{row['class']} {row['probability']:.1%}" for row in answer["classes"]))
+            named = (f"{row['class']} {row['probability']:.1%}" for row in answer["classes"])
+            table.add_row(*map(escape, (answer["file"], *named)))
     console = Console()
     if table.row_count:
         console.print(table)

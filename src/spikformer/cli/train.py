@@ -17,6 +17,8 @@ import tyro
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
 
+_SET_BY_DATA = {"model.num_classes", "model.in_channels"}
+
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
@@ -63,6 +65,10 @@ def parse(arguments: list[str]) -> Options:
     options: Options = tyro.cli(
         Options, prog="spikformer train", description=__doc__, args=arguments, default=default, use_underscores=False
     )
+    if options.recipe != name:
+        raise ValueError(f"The recipe's name comes first: spikformer train {options.recipe} …, then its options.")
+    if options.resume and options.overwrite:
+        raise ValueError("--resume goes on with a run and --overwrite replaces it; give one of them.")
     return options
 
 
@@ -77,7 +83,7 @@ def run(options: Options) -> int:
     keep_freed_memory()
     folder = RunFolder(options.output or Path("runs") / options.recipe)
     saved = folder.open_saved() if _resumes(options, folder) else None
-    recipe, data_path = _settings(options, folder, saved)
+    name, recipe, data_path = _settings(options, folder, saved)
     fabric = build_fabric(
         recipe.precision, accelerator=options.accelerator, devices=options.devices, nodes=options.nodes
     )
@@ -91,7 +97,7 @@ def run(options: Options) -> int:
         strict=options.strict,
         save_seconds=60 * options.save_minutes,
     )
-    notes = _prepare(options, trainer, folder, saved, data_path)
+    notes = _prepare(options, name, trainer, folder, saved, data_path)
     try:
         return _train(options, trainer, folder, notes)
     except Interrupted:
@@ -99,10 +105,12 @@ def run(options: Options) -> int:
         _say(
             f"Stopped in epoch {trainer.progress.epoch + 1}, saved; go on with --resume --output {folder.path}", trainer
         )
+        fabric.barrier()  # a process that ends early would have the others ended before they are done
         return 1
     except Diverged as end:
         _draw_curves(trainer, folder)
         _say(str(end), trainer)
+        fabric.barrier()
         return 1
     except RuntimeError as error:
         if fabric.world_size == 1 or ("gloo" not in str(error) and "NCCL" not in str(error)):
@@ -114,30 +122,47 @@ def run(options: Options) -> int:
 
 def _resumes(options: Options, folder: RunFolder) -> bool:
     """Torchrun starts a run anew when one of its processes dies; then, too, it goes on where it was."""
-    from spikformer.training.devices import was_restarted
+    from spikformer.training.devices import launch_id, was_restarted
 
-    return options.resume or (was_restarted() and folder.state.exists())
+    if options.resume or not was_restarted() or not folder.state.exists():
+        return options.resume
+    return folder.read_description()["launch"] == launch_id()  # else it is an older run that was refused
 
 
-def _settings(options: Options, folder: RunFolder, saved: SavedState | None) -> tuple[Recipe, Path | None]:
-    """Of a run that goes on, its own; others given beside them must be the same."""
+def _settings(options: Options, folder: RunFolder, saved: SavedState | None) -> tuple[str, Recipe, Path | None]:
+    """Name, recipe and data; of a run that goes on, its own, and others given beside them must be the same."""
     if saved is None:
-        return options.settings, options.data
+        return options.recipe, options.settings, options.data
+    description = folder.read_description()
+    name = description["recipe"]
+    if options.recipe not in (name, DEFAULT):
+        raise ValueError(f"The run in {folder.path} is one of {name}, not of {options.recipe}; name that, or none.")
     settings = Recipe.from_dict(saved.recipe)
     overridden = _differences(options.settings, get_recipe(options.recipe))
-    changed = sorted(overridden & _differences(options.settings, settings))
+    changed = sorted(overridden & _differences(options.settings, settings) - _SET_BY_DATA)
     if changed:
         raise ValueError(
             f"The run in {folder.path} has another {', '.join(changed)}; resume it without changing settings, or start "
             "another."
         )
-    noted = folder.read_description()["data"]
-    return settings, options.data or (Path(noted) if noted else None)
+    noted = description["data"]
+    return name, settings, options.data or (Path(noted) if noted else None)
 
 
 def _differences(one: Recipe, other: Recipe) -> set[str]:
-    ours, theirs = one.to_dict(), other.to_dict()
+    """Names of settings that differ, as they are given on the command line."""
+    ours, theirs = _flat(one.to_dict()), _flat(other.to_dict())
     return {name for name, value in ours.items() if value != theirs[name]}
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
+    return flat
 
 
 def _open_data(recipe: Recipe, path: Path | None, fabric: Fabric) -> tuple[Recipe, DataSet]:
@@ -154,25 +179,41 @@ def _open_data(recipe: Recipe, path: Path | None, fabric: Fabric) -> tuple[Recip
 
 
 def _prepare(
-    options: Options, trainer: Trainer, folder: RunFolder, saved: SavedState | None, data_path: Path | None
+    options: Options, name: str, trainer: Trainer, folder: RunFolder, saved: SavedState | None, data_path: Path | None
 ) -> list[str]:
     """Everything that can go wrong before the first step; returns what is to be said."""
     from spikformer.models import load
     from spikformer.training import find_traps, transfer_weights
 
-    notes = find_traps(trainer.recipe, get_recipe(options.recipe), trainer.data)
+    notes = find_traps(trainer.recipe, get_recipe(name), trainer.data)
     if options.from_weights is not None:
         if saved is not None:
             raise ValueError("--from starts a run and --resume goes on with one; give one of them.")
         notes.append(f"{options.from_weights}: {transfer_weights(load(options.from_weights), trainer.model)}.")
-    trainer.model.about["recipe"] = {"name": options.recipe, **trainer.recipe.to_dict()}
+    trainer.model.about["recipe"] = {"name": name, **trainer.recipe.to_dict()}
+    if saved is not None:
+        _check_same_data(folder, trainer.data)
     if trainer.fabric.is_global_zero:
         if saved is None:
             folder.open_new(overwrite=options.overwrite)
-            folder.describe(trainer.recipe, options.recipe, data_path)
+            folder.describe(trainer.recipe, name, data_path, trainer.data)
         folder.check_room(trainer.model)
     trainer.start(saved)
     return notes
+
+
+def _check_same_data(folder: RunFolder, data: DataSet) -> None:
+    """A run goes on with the samples it began with: others would have other labels, or come in another order."""
+    noted = folder.read_description()
+    if noted["class_names"] != list(data.class_names):
+        raise ValueError(
+            f"The run in {folder.path} knows other classes than those of this data; give it the same data."
+        )
+    if noted["num_train_samples"] != len(data.split("train")):
+        raise ValueError(
+            f"The run in {folder.path} began with {noted['num_train_samples']} training samples, and this data has "
+            f"{len(data.split('train'))}; give it the same data."
+        )
 
 
 def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[str]) -> int:

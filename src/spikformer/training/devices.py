@@ -37,7 +37,9 @@ def build_fabric(
     on_gpu = gpus > 0 and accelerator != "cpu"
     if on_gpu and devices is not None and devices > gpus:
         raise ValueError(f"devices must be at most the number of GPUs, got {devices} of {gpus}.")
-    number = devices or _processes_of_torchrun() or (gpus if on_gpu else 1)
+    number = devices or (gpus if on_gpu else 1)
+    if "LOCAL_WORLD_SIZE" in os.environ:  # torchrun has decided
+        number, nodes = _processes_of_torchrun(devices, nodes)
     options: dict[str, Any] = {"strategy": "ddp"} if number * nodes > 1 else {}
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     # A kernel of one channel has no definite layout; DDP notices, and copies a few bytes.
@@ -77,9 +79,21 @@ def _join_anew(backend: str) -> None:
     dist.init_process_group(backend, store=dist.PrefixStore(name, store), rank=rank, world_size=world_size)
 
 
-def _processes_of_torchrun() -> int:
-    """On this machine; 0 where it did not start us."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
+def launch_id() -> str | None:
+    """What torchrun calls all its starts of one command."""
+    return os.environ.get("TORCHELASTIC_RUN_ID")
+
+
+def _processes_of_torchrun(devices: int | None, nodes: int) -> tuple[int, int]:
+    """On each machine, and the number of machines; options that say otherwise are refused."""
+    number = int(os.environ["LOCAL_WORLD_SIZE"])
+    machines = int(os.environ["WORLD_SIZE"]) // number
+    if devices not in (None, number) or nodes not in (1, machines):
+        raise ValueError(
+            f"torchrun has started {number} processes on each of {machines} machines, got {devices} devices and "
+            f"{nodes} nodes; leave both to torchrun."
+        )
+    return number, machines
 
 
 def _precision_plugin(precision: Precision, device: str) -> Any:

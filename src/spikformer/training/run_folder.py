@@ -24,13 +24,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from spikformer.data import DataSet
 from spikformer.disk import HALF, write_atomically
 from spikformer.models import Spikformer, save
+from spikformer.training.devices import launch_id
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
 
 _SAFETENSORS_HALF = ".tmp" + 6 * "[0-9A-Za-z]"  # it writes beside its target first
 _COPIES = 10  # of the weights that a folder may hold at a time: last, best, the state's three or four, and a half
+
+
+_DESCRIBED = ("recipe", "data", "class_names", "num_train_samples", "launch", "settings")
 
 
 class RunFolder:
@@ -78,10 +83,17 @@ class RunFolder:
         write_atomically(self.path / ".writable", b"")
         (self.path / ".writable").unlink()
 
-    def describe(self, recipe: Recipe, name: str, data: Path | None) -> None:
-        """Write what was asked for and where."""
-        settings = {"recipe": name, "data": None if data is None else str(data), "settings": recipe.to_dict()}
-        self._write_json("recipe.json", settings)
+    def describe(self, recipe: Recipe, name: str, data_path: Path | None, data: DataSet) -> None:
+        """Write what was asked for, and on what."""
+        description = {
+            "recipe": name,
+            "data": None if data_path is None else str(data_path.absolute()),
+            "class_names": list(data.class_names),
+            "num_train_samples": len(data.split("train")),
+            "launch": launch_id(),
+            "settings": recipe.to_dict(),
+        }
+        self._write_json("recipe.json", description)
         self._write_json("environment.json", _environment())
 
     def read_description(self) -> dict[str, Any]:
@@ -89,7 +101,7 @@ class RunFolder:
         path = self.path / "recipe.json"
         try:
             description = json.loads(path.read_text())
-            return {"recipe": description["recipe"], "data": description["data"], "settings": description["settings"]}
+            return {key: description[key] for key in _DESCRIBED}
         except (OSError, KeyError, TypeError, ValueError, RecursionError):
             raise ValueError(f"{path} is missing or damaged; `spikformer train` writes it.") from None
 

@@ -81,6 +81,7 @@ class Trainer:
         self.state_path, self.workers, self.strict, self.save_seconds = state_path, workers, strict, save_seconds
         self.progress = Progress()
         self._counted = 0  # failed readings that `progress` knows of
+        self._last_rate = 0.0
         torch.manual_seed(recipe.seed)
         self.model = Spikformer(recipe.model)
         self.model.about = {"data": data.about()}
@@ -115,6 +116,9 @@ class Trainer:
         if saved is not None:
             saved.restore(self.model, self._optimiser, self.average)
             self.progress = saved.progress
+            if not self.fabric.is_global_zero:  # the saved sums are of all processes: one of them goes on with them
+                self.progress.loss_sum, self.progress.num_correct = 0.0, 0
+                self.progress.num_samples, self.progress.unreadable = 0, 0
         compiled = cast(nn.Module, torch.compile(self.model)) if recipe.compile else self.model
         self._network, self._fabric_optimiser = self.fabric.setup(compiled, self._optimiser)
         self._scaler = getattr(self.fabric._precision, "scaler", None)
@@ -149,8 +153,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write the state, on the first process alone; weights that are no numbers never replace good ones."""
-        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
-            raise Diverged(self._epitaph(self._learning_rate()))
+        self._check_finite()
         if self.state_path is not None and self.fabric.is_global_zero:
             scaler = self._scaler.state_dict() if self._scaler is not None else None
             recipe = self.recipe.to_dict()
@@ -170,8 +173,9 @@ class Trainer:
             progress.batch, progress.step = progress.batch + 1, progress.step + 1
             now = time.perf_counter()
             lost, stopped, due = self._decide(not math.isfinite(loss), stop(), now - saved_at >= self.save_seconds)
+            self._last_rate = rate
             if lost:
-                raise Diverged(self._epitaph(rate))
+                raise Diverged(self._epitaph())
             progress.loss_sum += loss * count
             progress.num_correct, progress.num_samples = progress.num_correct + correct, progress.num_samples + count
             progress.seconds += now - started
@@ -183,9 +187,11 @@ class Trainer:
                 saved_at = now
             if stopped:
                 raise Interrupted
-            yield Step(progress.epoch, progress.batch, self.steps_per_epoch, loss, rate, count / (now - before))
+            speed = count * self.fabric.world_size / (now - before)
+            yield Step(progress.epoch, progress.batch, self.steps_per_epoch, loss, rate, speed)
         for _ in parts:  # parts that make no whole batch; workers must end their epoch
             pass
+        self._check_finite()
         yield self._end_epoch()
         self.save()  # after what the caller keeps of the epoch: a kill in between repeats it
 
@@ -289,8 +295,14 @@ class Trainer:
             for buffer in (*self.model.buffers(), *(self.average.buffers() if self.average else ())):
                 torch.distributed.broadcast(buffer, 0)
 
-    def _epitaph(self, rate: float) -> str:
-        progress = self.progress
+    def _check_finite(self) -> None:
+        """A step may ruin the weights, or the statistics of a norm, while its own loss still is a number."""
+        tensors = (tensor for tensor in self.model.state_dict().values() if tensor.is_floating_point())
+        if not all(bool(tensor.isfinite().all()) for tensor in tensors):
+            raise Diverged(self._epitaph())
+
+    def _epitaph(self) -> str:
+        progress, rate = self.progress, self._last_rate
         kept = self.state_path if self.state_path is not None and self.state_path.exists() else None
         last = f"the last good state is {kept}" if kept else "no state was saved yet"
         return (
