@@ -13,6 +13,8 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+import spikformer as sf
+
 COMMAND = Path(sys.executable).with_name("spikformer")
 SHORT = ("--epochs", "2", "--save-minutes", "0")
 
@@ -159,3 +161,15 @@ def test_predict_names_classes(whole: Path, tmp_path: Path, run) -> None:
     assert "0.png" in result.stdout.replace("\n", "").replace(" ", "")
     assert "broken.png cannot be read: it is empty." in result.stderr
     run("predict", whole / "best.safetensors", code=2)
+
+
+@pytest.mark.parametrize("about", [{}, {"data": "digits"}, {"data": {"name": "digits"}}])
+def test_weights_that_remember_too_little_are_refused(about: dict[str, object], tmp_path: Path, run) -> None:
+    model = sf.create_model("spikformer_tiny_digits")
+    model.about = about
+    sf.save(model, tmp_path / "weights.safetensors")
+    for words in (
+        ("evaluate", tmp_path / "weights.safetensors"),
+        ("predict", tmp_path / "weights.safetensors", "x.png"),
+    ):
+        assert "does not say which data it was trained on" in run(*words, code=2).stderr

@@ -39,18 +39,15 @@ class Options:
 
 
 def run(options: Options) -> int:
+    from spikformer.cli.weights import load_trained
     from spikformer.data import open_for_model
-    from spikformer.models import load
     from spikformer.training import evaluate
     from spikformer.visualise import check_picture_path
     from spikformer.visualise.confusion import draw_confusion
 
     if options.confusion is not None:
         check_picture_path(options.confusion)
-    model = load(options.weights)
-    if "data" not in model.about:
-        raise ValueError(f"{options.weights} does not say which data it was trained on; only `train` notes that.")
-    about = model.about["data"]
+    model, about = load_trained(options.weights)
     share = model.about.get("recipe", {}).get("validation_share")
     data = open_for_model(
         model.config, about["name"], options.data, class_names=about["class_names"], validation_share=share

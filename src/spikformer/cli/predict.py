@@ -32,16 +32,14 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.models import load
+    from spikformer.cli.weights import load_trained
 
     if not options.files:
         raise ValueError("predict needs at least one file after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
-    model = load(options.weights)
-    if "data" not in model.about:
-        raise ValueError(f"{options.weights} does not say which data it was trained on; only `train` notes that.")
-    answers = [_answer(model, path, options.top) for path in options.files]
+    model, about = load_trained(options.weights)
+    answers = [_answer(model, about, path, options.top) for path in options.files]
     if options.json:
         print(json.dumps(answers))
     else:
@@ -49,14 +47,13 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
-def _answer(model: Spikformer, path: Path, top: int) -> dict[str, Any]:
+def _answer(model: Spikformer, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, or why it cannot be read; the other files are answered all the same."""
     import torch
 
     from spikformer.data import read_sample
     from spikformer.data.dataset import prepare
 
-    about = model.about["data"]
     try:
         sample = read_sample(path, model.config, about)
     except (ValueError, OSError) as error:

@@ -186,6 +186,8 @@ def _prepare(
     from spikformer.training import find_traps, transfer_weights
 
     notes = find_traps(trainer.recipe, get_recipe(name), trainer.data)
+    if name.endswith("_transfer") and options.from_weights is None and saved is None:
+        raise ValueError(f"{name} starts from ImageNet weights; give them with --from.")
     if options.from_weights is not None:
         if saved is not None:
             raise ValueError("--from starts a run and --resume goes on with one; give one of them.")

@@ -26,7 +26,8 @@ class Transfer(NamedTuple):
 def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
     """Copy every tensor of the source whose name and shape the model has; the head is always new for new classes."""
     theirs, ours = source.state_dict(), model.state_dict()
-    same_classes = _classes(source) == _classes(model)
+    # Weights that name no classes, as imported ones, keep their head if it has as many.
+    same_classes = _classes(source) in (None, _classes(model))
     loaded = [
         name
         for name, tensor in ours.items()
@@ -41,7 +42,8 @@ def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
 
 
 def _classes(model: Spikformer) -> object:
-    return model.about.get("data", {}).get("class_names") or model.config.num_classes
+    about = model.about.get("data")
+    return about.get("class_names") if isinstance(about, dict) else None
 
 
 def _listed(names: tuple[str, ...]) -> str:
