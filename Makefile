@@ -33,7 +33,7 @@ demo: $(INSTALLED)
 	$(BIN)/spikformer evaluate runs/demo/best.safetensors
 	@echo "==> Checking this installation against the paper and the authors' code"
 	$(BIN)/spikformer verify
-	@echo "==> Done. Look at runs/demo: curves.png, confusion.png, metrics.csv and the weights; $(BIN)/spikformer --help shows what else there is"
+	@echo "==> Done. Look at runs/demo: curves.png, best_test_confusion.png, metrics.csv and the weights; $(BIN)/spikformer --help shows what else there is"
 
 test: lint
 	@echo "==> Running the tests"
@@ -49,6 +49,7 @@ bench: $(INSTALLED)
 	@echo "==> Measuring speed and memory (close other programs first)"
 	$(BIN)/python benchmarks/bench_model.py
 	$(BIN)/python benchmarks/bench_data.py
+	$(BIN)/python benchmarks/bench_scaling.py
 
 pictures: $(INSTALLED)
 	$(BIN)/python docs/pictures/draw.py

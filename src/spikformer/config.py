@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from difflib import get_close_matches
 from math import isfinite, prod
 from numbers import Integral, Real
 from typing import Any, get_args
 
-from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate
+from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate, did_you_mean
 
 _SPIKING_FIELDS = ("tau", "v_threshold", "attention_v_threshold", "v_reset", "surrogate", "surrogate_alpha")
 _IDLE_FIELDS = {"if": ("tau",), "relu": _SPIKING_FIELDS, "gelu": _SPIKING_FIELDS}
@@ -216,6 +215,5 @@ def check_field_names(values: Mapping[str, Any]) -> None:
     known = [field.name for field in fields(ModelConfig)]
     for name in values:
         if name not in known:
-            near = get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known fields are {', '.join(known)}."
+            hint = did_you_mean(name, known, f"known fields are {', '.join(known)}.")
             raise ValueError(f"ModelConfig has no field {name!r}; {hint}")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from spikformer.config import ModelConfig
+from spikformer.vocabulary import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ def list_models(pattern: str = "*") -> list[str]:
 def get_preset(name: str) -> Preset:
     """The preset of that name; a misspelt one is answered with the nearest."""
     if name not in PRESETS:
-        near = get_close_matches(name, PRESETS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`spikformer models` lists them."
+        hint = did_you_mean(name, PRESETS, "`spikformer models` lists them.")
         raise ValueError(f"There is no model {name!r}; {hint}")
     return PRESETS[name]()
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,9 @@ def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run) -> None:
     assert "give one of them" in mistake("--output", whole, "--resume", "--overwrite")
     other = mistake("spikformer_tiny_digits_dvs", "--output", whole, "--resume")
     assert "is one of spikformer_tiny_digits, not of spikformer_tiny_digits_dvs" in other
+    assert "--model.num-classes is 5, but digits has 10; leave it out" in mistake("--model.num-classes", 5)
+    assert "digits has a validation split of its own" in mistake("--validation-share", 0.2)
+    assert "has another epochs" in mistake("--output", whole, "--resume", "--epochs", 20), "though 20 is the recipe's"
     assert "There is no GPU that PyTorch can use here" in mistake("--accelerator", "gpu", "--output", tmp_path / "a")
     assert "did you mean 'spikformer_4_384_cifar10'?" in mistake("spikformer_4_384_cifar")
     assert "learning_rate must be above 0, got -1.0" in mistake("--learning-rate", -1, "--output", tmp_path / "b")
@@ -127,21 +131,21 @@ def test_weights_of_another_size_and_other_classes_are_a_start(whole: Path, tmp_
 
 
 def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run) -> None:
+    weights = shutil.copy(whole / "best.safetensors", tmp_path)
     picture = tmp_path / "confusion.png"
-    text = run("evaluate", whole / "best.safetensors", "--confusion", picture).stdout
+    text = run("evaluate", weights, "--confusion", picture).stdout
     assert "top-1 " in text
     assert "after each time step: " in text
     with Image.open(picture) as image:
         assert image.width > 500
-    found = json.loads(run("evaluate", whole / "best.safetensors", "--split", "validation", "--json").stdout)
+    found = json.loads(run("evaluate", weights, "--split", "validation", "--json").stdout)
     assert found["num_samples"] == sum(map(sum, found["confusion"])) == 143
     assert len(found["by_class"]) == 10
+    assert Path(found["picture"]) == tmp_path / "best_validation_confusion.png"
+    assert Path(found["picture"]).is_file()
     rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
     assert found["top1"] == pytest.approx(max(float(row["validation_accuracy"]) for row in rows))
-    assert (
-        "should end in one of .png"
-        in run("evaluate", whole / "best.safetensors", "--confusion", tmp_path / "a.txt", code=2).stderr
-    )
+    assert "should end in one of .png" in run("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
 
 
 def test_predict_names_classes(whole: Path, tmp_path: Path, run) -> None:

@@ -192,6 +192,7 @@ def test_a_server_in_trouble(trouble: str, reason: str, server, tmp_path) -> Non
     parts = ("toy could not be downloaded (", host, reason, f"get images.gz from {PAGE}", f"put it into {tmp_path}")
     with refused(ConnectionError, tmp_path, *parts, "or give the folder that has it with --data."):
         download(toy(f"{trouble}/images.gz", server=server), tmp_path, timeout_seconds=0.3)
+    assert server.requests[0] == f"/{trouble}/images.gz"
 
 
 def test_no_connection(server, tmp_path) -> None:
@@ -201,6 +202,7 @@ def test_no_connection(server, tmp_path) -> None:
         source = Source("toy", PAGE, (RemoteFile("images.gz", (address,), "md5:" + "0" * 32, 1),))
         with refused(ConnectionError, tmp_path, f"(no connection to {urlsplit(address).netloc})"):
             download(source, tmp_path)
+    assert server.requests == []
 
 
 def test_a_mirror_steps_in(server, tmp_path) -> None:
@@ -268,6 +270,7 @@ def test_a_write_that_fails_midway(server, tmp_path) -> None:
             download(toy("images.gz", server=server), tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert server.requests == ["/images.gz"]
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -60,7 +60,7 @@ def test_a_folder_that_is_there_is_taken_as_it_is(pack, tmp_path: Path) -> None:
 
 @PACKERS
 @pytest.mark.parametrize(
-    "name", ["../../escaped.bin", "/tmp/escaped.bin", "..\\..\\escaped.bin", "a/../../escaped.bin"]
+    "name", ["../../escaped.bin", "/elsewhere/escaped.bin", "..\\..\\escaped.bin", "a/../../escaped.bin"]
 )
 def test_no_member_lands_outside(pack, name: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

@@ -12,7 +12,11 @@ from spikformer.training import Epoch, Trainer, build_fabric, get_recipe
 from spikformer.training.devices import was_restarted
 from spikformer.training.state import load_state
 
-no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+@pytest.fixture
+def no_gpu(monkeypatch) -> None:
+    """As on a machine without one."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
 
 
 def test_wrong_numbers() -> None:
@@ -24,13 +28,13 @@ def test_wrong_numbers() -> None:
         build_fabric(nodes=0)
 
 
-@no_gpu
+@pytest.mark.usefixtures("no_gpu")
 def test_a_gpu_that_is_not_there() -> None:
     with pytest.raises(ValueError, match=r"There is no GPU that PyTorch can use here; take --accelerator cpu\."):
         build_fabric(accelerator="gpu")
 
 
-@no_gpu
+@pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_one_process_on_the_cpu() -> None:
     fabric = build_fabric()
     assert (fabric.world_size, fabric.global_rank, fabric.device.type) == (1, 0, "cpu")

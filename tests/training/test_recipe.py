@@ -86,6 +86,6 @@ def test_mixing_stops_after_its_epochs_and_never_without_them() -> None:
 def test_a_recipe_cannot_be_changed_and_says_whether_it_is_another() -> None:
     recipe = Recipe()
     with pytest.raises(AttributeError):
-        recipe.epochs = 3  # type: ignore[misc]
+        recipe.epochs = 3
     assert recipe == Recipe()
     assert recipe != replace(recipe, model=ModelConfig(depth=2))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from spikformer.data.augmentation import Augmentation
-from spikformer.training import Diverged, Epoch, Interrupted, Step, Trainer, get_recipe
+from spikformer.training import DivergedError, Epoch, Step, Trainer, get_recipe
 from spikformer.training.state import load_state
 
 CURVE = Path(__file__).parent / "losses_tiny_digits_float64.json"
@@ -23,10 +23,8 @@ def run(trainer: Trainer, stop_after: int | None = None) -> list[Step | Epoch]:
     def stop() -> bool:
         return stop_after is not None and trainer.progress.step >= stop_after
 
-    try:
-        events.extend(trainer.run(stop))
-    except Interrupted:
-        assert stop_after is not None
+    events.extend(trainer.run(stop))
+    assert trainer.stopped == (stop_after is not None)
     return events
 
 
@@ -188,7 +186,7 @@ def test_a_loss_that_is_no_number_stops_with_step_rate_and_last_good_state(make_
     with torch.no_grad():
         trainer.model.head.bias.fill_(float("nan"))
     with pytest.raises(
-        Diverged, match=r"at step 2 \(epoch 1\), at a learning rate of .*; the last good state is .*state"
+        DivergedError, match=r"at step 2 \(epoch 1\), at a learning rate of .*; the last good state is .*state"
     ):
         next(events)
     assert load_state(tmp_path / "state.safetensors").progress.step == 1
@@ -205,7 +203,7 @@ def test_ruined_weights_with_a_loss_that_is_a_number_are_never_kept(what: str, m
     with torch.no_grad():
         trainer.model.state_dict()[what].fill_(float("inf"))
     with pytest.raises(
-        Diverged, match=r"at step 4 \(epoch 2\), at a learning rate of 0\.00\d+; the last good state is"
+        DivergedError, match=r"at step 4 \(epoch 2\), at a learning rate of 0\.00\d+; the last good state is"
     ):
         next(events)
     assert load_state(tmp_path / "state.safetensors").progress.epoch == 1

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import numpy as np
 import torch
 
 from spikformer.data import open_dataset
-from spikformer.training import Interrupted, Trainer, build_fabric, get_recipe
+from spikformer.training import Trainer, build_fabric, get_recipe
 from spikformer.training.state import SavedState, load_state
+from spikformer.training.together import leave
 
 torch.set_num_threads(1)
 sync_norms, output = sys.argv[1] == "synced", Path(sys.argv[2])
@@ -39,8 +39,8 @@ def keep(*_: object) -> None:
 
 trainer._optimiser.register_step_pre_hook(keep)
 if "stopped" in sys.argv:
-    with suppress(Interrupted):
-        list(trainer.run(stop=lambda: fabric.global_rank == 1))  # one process is asked, both stop
+    list(trainer.run(stop=lambda: fabric.global_rank == 1))  # one process is asked, both stop
+    assert trainer.stopped
     fabric.barrier()
     trainer = make_trainer(load_state(output / "state.safetensors"))
 events = list(trainer.run())
@@ -48,3 +48,5 @@ test = trainer.evaluate("test")
 if trainer.fabric.is_global_zero:
     torch.save({"gradients": gradients, "buffers": dict(trainer.model.named_buffers())}, output / "tensors.pt")
     (output / "figures.json").write_text(json.dumps({"metrics": events[-1].metrics, "test": asdict(test)}))
+fabric.barrier()
+leave()

@@ -6,6 +6,8 @@ Example: spikformer evaluate runs/digits/last.safetensors
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -32,8 +35,12 @@ class Options:
     """Stop at a file that cannot be read, instead of leaving it out."""
     split: Literal["train", "validation", "test"] = "test"
     """Which part of the data; validation is what training held out."""
+    batch_size: int = 128
+    """Samples at a time."""
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
     confusion: Path | None = None
-    """Where to draw the confusion matrix; confusion.png beside the weights by default."""
+    """Where to draw the confusion matrix; WEIGHTS_SPLIT_confusion.png beside the weights by default."""
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -42,24 +49,44 @@ def run(options: Options) -> int:
     from spikformer.cli.weights import load_trained
     from spikformer.data import open_for_model
     from spikformer.training import evaluate
+    from spikformer.training.devices import choose_device
     from spikformer.visualise import check_picture_path
     from spikformer.visualise.confusion import draw_confusion
 
-    if options.confusion is not None:
-        check_picture_path(options.confusion)
+    picture = options.confusion or options.weights.with_name(f"{options.weights.stem}_{options.split}_confusion.png")
+    check_picture_path(picture)
+    device = choose_device(options.accelerator)
     model, about = load_trained(options.weights)
     share = model.about.get("recipe", {}).get("validation_share")
     data = open_for_model(
         model.config, about["name"], options.data, class_names=about["class_names"], validation_share=share
     )
-    found = evaluate(model, data, options.split, workers=options.workers, strict=options.strict)
-    picture = options.confusion or options.weights.with_name("confusion.png")
+    with _bar(len(data.split(options.split)), options) as advance:
+        found = evaluate(
+            model.to(device),
+            data,
+            options.split,
+            batch_size=options.batch_size,
+            workers=options.workers,
+            strict=options.strict,
+            on_batch=advance,
+        )
     draw_confusion(found.confusion, data.class_names, picture)
     if options.json:
         print(json.dumps(asdict(found) | {"by_class": found.by_class, "picture": str(picture)}))
         return 0
     _show(found, data, picture)
     return 0
+
+
+@contextmanager
+def _bar(total: int, options: Options) -> Iterator[Callable[[int], None]]:
+    columns = (TextColumn("Evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    live = console.is_terminal and not options.json
+    with Progress(*columns, console=console, transient=True, disable=not live) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)
 
 
 def _show(found: Evaluation, data: DataSet, picture: Path) -> None:

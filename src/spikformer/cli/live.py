@@ -1,4 +1,4 @@
-"""What a training run shows: one live line, a table at the end, and a calm answer to Ctrl-C."""
+"""A training run while it goes on: one live line, and a calm answer to Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from spikformer.memory import resident_bytes
 from spikformer.training import Epoch, Step, Trainer
@@ -84,25 +82,3 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def results_table(results: dict[str, Any]) -> None:
-    """Last and best epoch side by side."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("", "Epoch", "Train loss", "Validation", "Test", "Weights"):
-        table.add_column(title, justify="left" if title in ("", "Weights") else "right")
-    for which in ("last", "best"):
-        if which in results:
-            row = results[which]
-            shares = (row.get(name) for name in ("validation_accuracy", "test_accuracy"))
-            shown = ["–" if share is None else f"{share:.2%}" for share in shares]
-            table.add_row(which, str(row["epoch"]), f"{row['train_loss']:.3f}", *shown, row["weights"])
-    console = Console()
-    console.print(table)
-    if results["unreadable"]:
-        console.print(
-            f"{results['unreadable']} readings failed and were replaced; `spikformer data check` lists the files.",
-            highlight=False,
-            soft_wrap=True,
-        )
-    console.print(f"{results['seconds']:.0f} s of training in {results['run']}", highlight=False, soft_wrap=True)

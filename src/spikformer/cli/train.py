@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from spikformer.cli.results import draw_progress, measure_results, show_results
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
-
-_SET_BY_DATA = {"model.num_classes", "model.in_channels"}
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from spikformer.data import DataSet
     from spikformer.training import RunFolder, Trainer
-    from spikformer.training.state import SavedState
 
 
 @dataclass(frozen=True)
@@ -59,65 +57,46 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """The recipe's name comes first, so that its settings are the defaults of the rest."""
+    """The recipe's name comes first, so that its settings are the defaults of the rest.
+
+    Of a run that goes on, its own settings are: what differs from them was asked for, and is refused.
+    """
     name = arguments[0] if arguments and not arguments[0].startswith("-") else DEFAULT
-    default = Options(recipe=name, settings=get_recipe(name))
-    options: Options = tyro.cli(
-        Options, prog="spikformer train", description=__doc__, args=arguments, default=default, use_underscores=False
-    )
+    options = _parsed(arguments, name, get_recipe(name))
     if options.recipe != name:
         raise ValueError(f"The recipe's name comes first: spikformer train {options.recipe} …, then its options.")
     if options.resume and options.overwrite:
         raise ValueError("--resume goes on with a run and --overwrite replaces it; give one of them.")
+    folder = _folder(options)
+    if not _resumes(options, folder):
+        return options
+    folder.check_saved()
+    run = folder.read_description()
+    if name not in (run["recipe"], DEFAULT):
+        raise ValueError(f"The run in {folder.path} is one of {run['recipe']}, not of {name}; name that, or none.")
+    own = Recipe.from_dict(run["settings"])
+    resumed = _parsed(arguments, name, own)
+    if changed := _differences(resumed.settings, own):
+        raise ValueError(
+            f"The run in {folder.path} has another {', '.join(changed)}; resume it without changing settings, or start "
+            "another."
+        )
+    data = options.data or (Path(run["data"]) if run["data"] else None)
+    return replace(resumed, recipe=run["recipe"], data=data, output=folder.path, resume=True)
+
+
+def _parsed(arguments: list[str], name: str, settings: Recipe) -> Options:
+    default = Options(recipe=name, settings=settings)
+    options: Options = tyro.cli(
+        Options, prog="spikformer train", description=__doc__, args=arguments, default=default, use_underscores=False
+    )
     return options
 
 
-def run(options: Options) -> int:
-    from spikformer.memory import keep_freed_memory
-    from spikformer.training import Diverged, Interrupted, RunFolder, Trainer, build_fabric
+def _folder(options: Options) -> RunFolder:
+    from spikformer.training import RunFolder
 
-    if options.workers < 0:
-        raise ValueError(f"--workers must be at least 0, got {options.workers}.")
-    if options.save_minutes < 0:
-        raise ValueError(f"--save-minutes must be at least 0, got {options.save_minutes:g}.")
-    keep_freed_memory()
-    folder = RunFolder(options.output or Path("runs") / options.recipe)
-    saved = folder.open_saved() if _resumes(options, folder) else None
-    name, recipe, data_path = _settings(options, folder, saved)
-    fabric = build_fabric(
-        recipe.precision, accelerator=options.accelerator, devices=options.devices, nodes=options.nodes
-    )
-    recipe, data = _open_data(recipe, data_path, fabric)
-    trainer = Trainer(
-        recipe,
-        data,
-        fabric,
-        state_path=folder.state,
-        workers=options.workers,
-        strict=options.strict,
-        save_seconds=60 * options.save_minutes,
-    )
-    notes = _prepare(options, name, trainer, folder, saved, data_path)
-    try:
-        return _train(options, trainer, folder, notes)
-    except Interrupted:
-        _draw_curves(trainer, folder)
-        _say(
-            f"Stopped in epoch {trainer.progress.epoch + 1}, saved; go on with --resume --output {folder.path}", trainer
-        )
-        fabric.barrier()  # a process that ends early would have the others ended before they are done
-        return 1
-    except Diverged as end:
-        _draw_curves(trainer, folder)
-        _say(str(end), trainer)
-        fabric.barrier()
-        return 1
-    except RuntimeError as error:
-        if fabric.world_size == 1 or ("gloo" not in str(error) and "NCCL" not in str(error)):
-            raise
-        raise OSError(
-            "Another process of this run died; go on with --resume, or let torchrun --max-restarts do it."
-        ) from None
+    return RunFolder(options.output or Path("runs") / options.recipe)
 
 
 def _resumes(options: Options, folder: RunFolder) -> bool:
@@ -129,97 +108,128 @@ def _resumes(options: Options, folder: RunFolder) -> bool:
     return folder.read_description()["launch"] == launch_id()  # else it is an older run that was refused
 
 
-def _settings(options: Options, folder: RunFolder, saved: SavedState | None) -> tuple[str, Recipe, Path | None]:
-    """Name, recipe and data; of a run that goes on, its own, and others given beside them must be the same."""
-    if saved is None:
-        return options.recipe, options.settings, options.data
-    description = folder.read_description()
-    name = description["recipe"]
-    if options.recipe not in (name, DEFAULT):
-        raise ValueError(f"The run in {folder.path} is one of {name}, not of {options.recipe}; name that, or none.")
-    settings = Recipe.from_dict(saved.recipe)
-    overridden = _differences(options.settings, get_recipe(options.recipe))
-    changed = sorted(overridden & _differences(options.settings, settings) - _SET_BY_DATA)
-    if changed:
-        raise ValueError(
-            f"The run in {folder.path} has another {', '.join(changed)}; resume it without changing settings, or start "
-            "another."
-        )
-    noted = description["data"]
-    return name, settings, options.data or (Path(noted) if noted else None)
-
-
-def _differences(one: Recipe, other: Recipe) -> set[str]:
+def _differences(one: Recipe, other: Recipe) -> list[str]:
     """Names of settings that differ, as they are given on the command line."""
     ours, theirs = _flat(one.to_dict()), _flat(other.to_dict())
-    return {name for name, value in ours.items() if value != theirs[name]}
+    return [name for name, value in ours.items() if value != theirs[name]]
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat
 
 
-def _open_data(recipe: Recipe, path: Path | None, fabric: Fabric) -> tuple[Recipe, DataSet]:
-    """The data in the model's form, and the recipe with a model for as many classes and channels."""
-    from spikformer.data import open_for_model
+def run(options: Options) -> int:
+    from spikformer.memory import keep_freed_memory
+    from spikformer.training import build_fabric
+    from spikformer.training.together import leave
 
+    if options.workers < 0:
+        raise ValueError(f"--workers must be at least 0, got {options.workers}.")
+    if options.save_minutes < 0:
+        raise ValueError(f"--save-minutes must be at least 0, got {options.save_minutes:g}.")
+    if options.resume and options.from_weights is not None:
+        raise ValueError("--from starts a run and --resume goes on with one; give one of them.")
+    keep_freed_memory()
+    precision = options.settings.precision
+    fabric = build_fabric(precision, accelerator=options.accelerator, devices=options.devices, nodes=options.nodes)
+    try:
+        code = _run(options, fabric)
+        fabric.barrier()  # a process that ends at once would have the others ended before they are done
+        return code
+    except RuntimeError as error:
+        if fabric.world_size == 1 or ("gloo" not in str(error) and "NCCL" not in str(error)):
+            raise
+        raise OSError("Another process of this run ended; what it said, or --resume, may help.") from None
+    finally:
+        leave()
+
+
+def _run(options: Options, fabric: Fabric) -> int:
+    from spikformer.training import DivergedError, Trainer
+
+    folder = _folder(options)
+    recipe, data = _open_data(options, fabric)
+    trainer = Trainer(
+        recipe,
+        data,
+        fabric,
+        state_path=folder.state,
+        workers=options.workers,
+        strict=options.strict,
+        save_seconds=60 * options.save_minutes,
+    )
+    notes = _prepare(options, trainer, folder)
+    try:
+        _train(options, trainer, folder, notes)
+    except DivergedError as end:
+        return _end_early(str(end), trainer, folder)
+    if trainer.stopped:
+        epoch = trainer.progress.epoch + 1
+        return _end_early(
+            f"Stopped in epoch {epoch}, saved; go on with --resume --output {folder.path}", trainer, folder
+        )
+    results = measure_results(trainer, folder)
+    draw_progress(trainer, folder)
+    if fabric.is_global_zero and options.json:
+        print(json.dumps(results | {"notes": notes}))
+    elif fabric.is_global_zero:
+        show_results(results)
+    return 0
+
+
+def _open_data(options: Options, fabric: Fabric) -> tuple[Recipe, DataSet]:
+    """The data in the model's form, and the recipe with a model for as many classes and channels."""
+    from spikformer.data import open_for_model, options_of
+
+    recipe = options.settings
+    # Of a run that goes on nothing was overridden; of another, what differs from its recipe.
+    overridden = set() if options.resume else set(_differences(recipe, get_recipe(options.recipe)))
+    if "validation_share" in overridden and "validation_share" not in options_of(recipe.data_set):
+        raise ValueError(f"{recipe.data_set} has a validation split of its own; leave --validation-share out.")
     if not fabric.is_global_zero:
         fabric.barrier()  # the first process downloads and unpacks for all
-    data = open_for_model(recipe.model, recipe.data_set, path, validation_share=recipe.validation_share)
+    data = open_for_model(recipe.model, recipe.data_set, options.data, validation_share=recipe.validation_share)
     if fabric.is_global_zero:
         fabric.barrier()
-    model = recipe.model.override(num_classes=len(data.class_names), in_channels=data.channels)
-    return replace(recipe, model=model), data
+    decided = {"num_classes": len(data.class_names), "in_channels": data.channels}
+    for name, value in decided.items():
+        if f"model.{name}" in overridden and getattr(recipe.model, name) != value:
+            given = getattr(recipe.model, name)
+            raise ValueError(f"--model.{name.replace('_', '-')} is {given}, but {data.name} has {value}; leave it out.")
+    return replace(recipe, model=recipe.model.override(**decided)), data
 
 
-def _prepare(
-    options: Options, name: str, trainer: Trainer, folder: RunFolder, saved: SavedState | None, data_path: Path | None
-) -> list[str]:
+def _prepare(options: Options, trainer: Trainer, folder: RunFolder) -> list[str]:
     """Everything that can go wrong before the first step; returns what is to be said."""
     from spikformer.models import load
     from spikformer.training import find_traps, transfer_weights
 
+    name, main = options.recipe, trainer.fabric.is_global_zero
     notes = find_traps(trainer.recipe, get_recipe(name), trainer.data)
-    if name.endswith("_transfer") and options.from_weights is None and saved is None:
-        raise ValueError(f"{name} starts from ImageNet weights; give them with --from.")
-    if options.from_weights is not None:
-        if saved is not None:
-            raise ValueError("--from starts a run and --resume goes on with one; give one of them.")
-        notes.append(f"{options.from_weights}: {transfer_weights(load(options.from_weights), trainer.model)}.")
     trainer.model.about["recipe"] = {"name": name, **trainer.recipe.to_dict()}
-    if saved is not None:
-        _check_same_data(folder, trainer.data)
-    if trainer.fabric.is_global_zero:
-        if saved is None:
-            folder.open_new(overwrite=options.overwrite)
-            folder.describe(trainer.recipe, name, data_path, trainer.data)
+    if options.resume:
+        folder.check_same_data(trainer.data)
+        if main:
+            folder.check_room(trainer.model)
+        trainer.start(folder.open_saved())
+        return notes
+    if options.from_weights is not None:
+        notes.append(f"{options.from_weights}: {transfer_weights(load(options.from_weights), trainer.model)}.")
+    elif name.endswith("_transfer"):
+        raise ValueError(f"{name} starts from ImageNet weights; give them with --from.")
+    if main:
+        folder.open_new(overwrite=options.overwrite)
         folder.check_room(trainer.model)
-    trainer.start(saved)
+        folder.describe(trainer.recipe, name, options.data, trainer.data)
+    trainer.start()
     return notes
 
 
-def _check_same_data(folder: RunFolder, data: DataSet) -> None:
-    """A run goes on with the samples it began with: others would have other labels, or come in another order."""
-    noted = folder.read_description()
-    if noted["class_names"] != list(data.class_names):
-        raise ValueError(
-            f"The run in {folder.path} knows other classes than those of this data; give it the same data."
-        )
-    if noted["num_train_samples"] != len(data.split("train")):
-        raise ValueError(
-            f"The run in {folder.path} began with {noted['num_train_samples']} training samples, and this data has "
-            f"{len(data.split('train'))}; give it the same data."
-        )
-
-
-def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[str]) -> int:
-    from spikformer.cli.live import LiveLine, results_table, stop_on_signal
+def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[str]) -> None:
+    from spikformer.cli.live import LiveLine, stop_on_signal
     from spikformer.training import Epoch
     from spikformer.training.board import Board
 
@@ -236,15 +246,12 @@ def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[st
             if isinstance(event, Epoch) and main:
                 folder.keep(trainer.finished_model, trainer.progress.history, best=event.best)
                 board.add(event.metrics)
-    results = _results(trainer, folder)
-    _draw_curves(trainer, folder)
-    if not main:
-        return 0
-    if options.json:
-        print(json.dumps(results | {"notes": notes}))
-    else:
-        results_table(results)
-    return 0
+
+
+def _end_early(sentence: str, trainer: Trainer, folder: RunFolder) -> int:
+    draw_progress(trainer, folder)
+    _say(sentence, trainer)
+    return 1
 
 
 def _summary(trainer: Trainer) -> str:
@@ -259,41 +266,6 @@ def _summary(trainer: Trainer) -> str:
         f"a model of {parameters / 1e6:.2f} M parameters, T = {config.time_steps}, on {trainer.fabric.world_size} × "
         f"{trainer.fabric.device.type}"
     )
-
-
-def _results(trainer: Trainer, folder: RunFolder) -> dict[str, Any]:
-    """The last epoch, and the one that validation chose, both on the test split."""
-    from spikformer.models import load
-
-    progress = trainer.progress
-    results: dict[str, Any] = {
-        "run": str(folder.path),
-        "seconds": progress.seconds,
-        "unreadable": progress.unreadable,
-        "last": {"weights": str(folder.last), "epoch": progress.epoch, **_figures(progress.history[-1])},
-    }
-    trainer.fabric.barrier()
-    if trainer.data.test is not None:
-        results["last"]["test_accuracy"] = trainer.evaluate("test").top1
-    if progress.best_epoch is not None:
-        chosen = progress.history[progress.best_epoch - 1]
-        results["best"] = {"weights": str(folder.best), "epoch": progress.best_epoch, **_figures(chosen)}
-        if trainer.data.test is not None:
-            best = load(folder.best).to(trainer.fabric.device)
-            results["best"]["test_accuracy"] = trainer.evaluate("test", best).top1
-    return results
-
-
-def _figures(row: dict[str, float]) -> dict[str, float]:
-    names = ("train_loss", "train_accuracy", "validation_accuracy")
-    return {name: row[name] for name in names if name in row}
-
-
-def _draw_curves(trainer: Trainer, folder: RunFolder) -> None:
-    from spikformer.visualise.curves import draw_curves
-
-    if trainer.fabric.is_global_zero and trainer.progress.history:
-        draw_curves({folder.path.name: trainer.progress.history}, folder.curves)
 
 
 def _say(sentence: str, trainer: Trainer) -> None:

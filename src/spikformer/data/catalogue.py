@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -18,6 +17,7 @@ from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.frames import Fit, Slicing
 from spikformer.data.images import sets as images
 from spikformer.data.places import cache_folder, data_folder
+from spikformer.vocabulary import did_you_mean
 
 _IMAGES = ("size", "validation_share")
 _PICTURES = (*_IMAGES, "crop_ratio", "class_names")
@@ -160,8 +160,7 @@ def _is_count(value: Any) -> bool:
 
 def _entry(name: str) -> _Entry:
     if name not in _SETS:
-        near = get_close_matches(str(name).lower(), _SETS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_SETS)}."
+        hint = did_you_mean(name, _SETS, f"choose from {', '.join(_SETS)}.")
         raise ValueError(f"There is no data set {name!r}; {hint}")
     return _SETS[name]
 

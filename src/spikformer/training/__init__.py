@@ -2,18 +2,18 @@
 
 from spikformer.training.devices import build_fabric
 from spikformer.training.evaluation import Evaluation, evaluate
+from spikformer.training.events import DivergedError, Epoch, Step
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import get_recipe, list_recipes
 from spikformer.training.run_folder import RunFolder
-from spikformer.training.trainer import Diverged, Epoch, Interrupted, Step, Trainer
+from spikformer.training.trainer import Trainer
 from spikformer.training.transfer import transfer_weights
 from spikformer.training.traps import find_traps
 
 __all__ = [
-    "Diverged",
+    "DivergedError",
     "Epoch",
     "Evaluation",
-    "Interrupted",
     "Recipe",
     "RunFolder",
     "Step",

@@ -32,9 +32,7 @@ def build_fabric(
     if nodes < 1:
         raise ValueError(f"nodes must be at least 1, got {nodes}.")
     gpus = torch.cuda.device_count()
-    if accelerator == "gpu" and not gpus:
-        raise ValueError("There is no GPU that PyTorch can use here; take --accelerator cpu.")
-    on_gpu = gpus > 0 and accelerator != "cpu"
+    on_gpu = choose_device(accelerator).type == "cuda"
     if on_gpu and devices is not None and devices > gpus:
         raise ValueError(f"devices must be at most the number of GPUs, got {devices} of {gpus}.")
     number = devices or (gpus if on_gpu else 1)
@@ -56,6 +54,14 @@ def build_fabric(
             _join_anew("nccl" if on_gpu else "gloo")
         fabric.launch()
     return fabric
+
+
+def choose_device(accelerator: Literal["auto", "cpu", "gpu"]) -> torch.device:
+    """The kind of device that is asked for; auto is a GPU if there is one."""
+    gpus = torch.cuda.device_count()
+    if accelerator == "gpu" and not gpus:
+        raise ValueError("There is no GPU that PyTorch can use here; take --accelerator cpu.")
+    return torch.device("cuda" if gpus and accelerator != "cpu" else "cpu")
 
 
 def was_restarted() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -46,8 +47,12 @@ def evaluate(
     strict: bool = False,
     rank: int = 0,
     world_size: int = 1,
+    on_batch: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
-    """Measure a model on its device; leaves it in the mode it was in. With several processes, all must call."""
+    """Measure a model on its device; leaves it in the mode it was in. With several processes, all must call.
+
+    `on_batch` is told how many samples each batch had, for a bar.
+    """
     loader = Loader(
         data, split, batch_size, training=False, workers=workers, strict=strict, rank=rank, world_size=world_size
     )
@@ -66,6 +71,7 @@ def evaluate(
             time_steps = len(sums)
             found = _count(sums, batch.labels.to(weight.device), num_classes)
             totals = {name: totals[name] + value for name, value in found.items()} if totals else found
+            on_batch(len(batch.labels) + len(batch.reasons))
     finally:
         model.train(was_training)
     unreadable = torch.tensor(float(loader.unreadable.total()))

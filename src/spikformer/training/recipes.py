@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 
 from spikformer.config import ModelConfig
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation
 from spikformer.presets import get_preset, list_models
 from spikformer.training.recipe import Recipe
+from spikformer.vocabulary import did_you_mean
 
 DEFAULT = "spikformer_tiny_digits"
 
@@ -28,8 +28,7 @@ def list_recipes() -> list[str]:
 def get_recipe(name: str) -> Recipe:
     """The recipe of that name; a misspelt one is answered with the nearest."""
     if name not in RECIPES:
-        near = get_close_matches(name, RECIPES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`spikformer models` lists those of the paper."
+        hint = did_you_mean(name, RECIPES, f"choose from {', '.join(RECIPES)}.")
         raise ValueError(f"There is no recipe {name!r}; {hint}")
     return RECIPES[name]()
 

@@ -63,11 +63,28 @@ class RunFolder:
         except OSError as error:
             raise type(error)(f"{self.path} cannot be made: {error.strerror}; choose another --output.") from None
 
-    def open_saved(self) -> SavedState:
-        """The state to resume."""
+    def check_saved(self) -> None:
+        """Refuse a folder without a state to resume."""
         if not self.state.exists():
             raise FileNotFoundError(f"{self.path} holds no {self.state.name} to resume; leave --resume out to start.")
+
+    def open_saved(self) -> SavedState:
+        """The state to resume."""
+        self.check_saved()
         return load_state(self.state)
+
+    def check_same_data(self, data: DataSet) -> None:
+        """A run goes on with the samples it began with: others would have other labels, or come in another order."""
+        began = self.read_description()
+        if began["class_names"] != list(data.class_names):
+            raise ValueError(
+                f"The run in {self.path} knows other classes than those of this data; give it the same data."
+            )
+        if began["num_train_samples"] != len(data.split("train")):
+            raise ValueError(
+                f"The run in {self.path} began with {began['num_train_samples']} training samples, and this data has "
+                f"{len(data.split('train'))}; give it the same data."
+            )
 
     def check_room(self, model: Spikformer) -> None:
         """Refuse to start where the run's files cannot be written; halves of files that a kill left make room first."""

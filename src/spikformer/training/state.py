@@ -51,6 +51,10 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)
     """A row of metrics for every finished epoch."""
 
+    def set_sums(self, loss_sum: float, num_correct: float, num_samples: float, unreadable: float) -> None:
+        self.loss_sum, self.num_correct = float(loss_sum), int(num_correct)
+        self.num_samples, self.unreadable = int(num_samples), int(unreadable)
+
     def finish_epoch(self, metrics: dict[str, float]) -> None:
         self.history.append(metrics)
         self.epoch, self.batch = self.epoch + 1, 0

@@ -9,11 +9,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-import torch.distributed
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -24,43 +23,17 @@ from spikformer.layers.synced_norm import sync_norms
 from spikformer.models import Spikformer
 from spikformer.training.averaging import WeightAverage
 from spikformer.training.evaluation import Evaluation, evaluate
+from spikformer.training.events import DivergedError, Epoch, Step
 from spikformer.training.optimiser import build_optimiser, set_learning_rate
 from spikformer.training.recipe import Recipe
 from spikformer.training.schedule import learning_rate
 from spikformer.training.state import Progress, SavedState, save_state
+from spikformer.training.together import any_of, take_from_first, total
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 _SAVE_SECONDS = 600
-
-
-class Step(NamedTuple):
-    """What a step did, as far as this process saw it."""
-
-    epoch: int
-    batch: int
-    num_batches: int
-    loss: float
-    learning_rate: float
-    samples_per_second: float
-
-
-class Epoch(NamedTuple):
-    """What an epoch did, over all processes."""
-
-    number: int
-    metrics: dict[str, float]
-    best: bool
-    """No epoch before was as right on validation."""
-
-
-class Interrupted(Exception):  # noqa: N818, an end that was asked for
-    """Training was asked to stop, and has saved its state."""
-
-
-class Diverged(Exception):  # noqa: N818, a name that says it
-    """The loss is no number any more."""
 
 
 class Trainer:
@@ -82,6 +55,8 @@ class Trainer:
         self.progress = Progress()
         self._counted = 0  # failed readings that `progress` knows of
         self._last_rate = 0.0
+        self.stopped = False
+        """Training was asked to stop, and has saved its state."""
         torch.manual_seed(recipe.seed)
         self.model = Spikformer(recipe.model)
         self.model.about = {"data": data.about()}
@@ -116,9 +91,7 @@ class Trainer:
         if saved is not None:
             saved.restore(self.model, self._optimiser, self.average)
             self.progress = saved.progress
-            if not self.fabric.is_global_zero:  # the saved sums are of all processes: one of them goes on with them
-                self.progress.loss_sum, self.progress.num_correct = 0.0, 0
-                self.progress.num_samples, self.progress.unreadable = 0, 0
+            self._leave_sums_to_the_first()
         compiled = cast(nn.Module, torch.compile(self.model)) if recipe.compile else self.model
         self._network, self._fabric_optimiser = self.fabric.setup(compiled, self._optimiser)
         self._scaler = getattr(self.fabric._precision, "scaler", None)
@@ -135,8 +108,8 @@ class Trainer:
         return self.average or self.model
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Step | Epoch]:
-        """Train to the end of the recipe; `stop` is asked after every step."""
-        while self.progress.epoch < self.recipe.total_epochs:
+        """Train to the end of the recipe, or until `stop`, which is asked after every step, says so; then `stopped`."""
+        while self.progress.epoch < self.recipe.total_epochs and not self.stopped:
             yield from self._run_epoch(stop)
 
     def evaluate(self, split: str, model: Spikformer | None = None) -> Evaluation:
@@ -172,21 +145,22 @@ class Trainer:
             loss, correct, count = self._step(parts, rate)
             progress.batch, progress.step = progress.batch + 1, progress.step + 1
             now = time.perf_counter()
-            lost, stopped, due = self._decide(not math.isfinite(loss), stop(), now - saved_at >= self.save_seconds)
+            due = now - saved_at >= self.save_seconds
+            lost, self.stopped, due = any_of(self.fabric, not math.isfinite(loss), stop(), due)
             self._last_rate = rate
             if lost:
-                raise Diverged(self._epitaph())
+                raise DivergedError(self._epitaph())
             progress.loss_sum += loss * count
             progress.num_correct, progress.num_samples = progress.num_correct + correct, progress.num_samples + count
             progress.seconds += now - started
             progress.epoch_seconds += now - started
             started = now
-            if stopped or due:
+            if self.stopped or due:
                 self._gather()
                 self.save()
                 saved_at = now
-            if stopped:
-                raise Interrupted
+            if self.stopped:
+                return
             speed = count * self.fabric.world_size / (now - before)
             yield Step(progress.epoch, progress.batch, self.steps_per_epoch, loss, rate, speed)
         for _ in parts:  # parts that make no whole batch; workers must end their epoch
@@ -199,7 +173,7 @@ class Trainer:
         """One step of the optimiser: mean loss, right answers and number of this process's samples."""
         recipe, progress = self.recipe, self.progress
         set_learning_rate(self._optimiser, rate)
-        total, correct, count = 0.0, 0, 0
+        mean_loss, correct, count = 0.0, 0, 0
         for part in range(recipe.accumulate):
             batch = next(parts)
             inputs, targets = self._prepared(batch, progress.batch * recipe.accumulate + part)
@@ -207,7 +181,7 @@ class Trainer:
                 logits = self._network(inputs)
                 loss = F.cross_entropy(logits.float() if logits.dtype.itemsize < 4 else logits, targets)
                 self.fabric.backward(loss / recipe.accumulate)
-            total += loss.item() / recipe.accumulate
+            mean_loss += loss.item() / recipe.accumulate
             correct += int((logits.argmax(1) == batch.labels.to(logits.device)).sum())
             count += len(batch.labels)
         if recipe.clip_gradient is not None:
@@ -217,7 +191,7 @@ class Trainer:
         self._optimiser.zero_grad(set_to_none=True)
         if self._average:
             self._average.update(self.model, progress.step)
-        return total, correct, count
+        return mean_loss, correct, count
 
     def _prepared(self, batch: Batch, part: int) -> tuple[Tensor, Tensor]:
         """Augmented as seed, epoch, part and process say, and nothing else."""
@@ -234,7 +208,8 @@ class Trainer:
     def _end_epoch(self) -> Epoch:
         progress = self.progress
         self._gather()
-        self._share_buffers()
+        models = (self.model, self.average) if self.average else (self.model,)
+        take_from_first(self.fabric, (buffer for model in models for buffer in model.buffers()))
         metrics = {
             "epoch": progress.epoch + 1,
             "learning_rate": learning_rate(self.recipe, progress.epoch + 1 - 1 / self.steps_per_epoch),
@@ -254,8 +229,6 @@ class Trainer:
         progress.finish_epoch(metrics)
         return Epoch(progress.epoch, metrics, best)
 
-    # What several processes must do together.
-
     def _part_size(self) -> int:
         """Samples that one process takes at once."""
         parts = self.fabric.world_size * self.recipe.accumulate
@@ -266,40 +239,25 @@ class Trainer:
             )
         return self.recipe.batch_size // parts
 
-    def _decide(self, *wishes: bool) -> list[bool]:
-        """What any process wants, all do, at the same step."""
-        if self.fabric.world_size == 1:
-            return list(wishes)
-        shared = torch.tensor([float(wish) for wish in wishes], device=self.fabric.device)
-        torch.distributed.all_reduce(shared)
-        return (shared > 0).tolist()
-
     def _gather(self) -> None:
         """Sums of the epoch so far, of all processes; afterwards the first one holds them."""
         progress = self.progress
         failed = self._loader.unreadable.total()
         progress.unreadable += failed - self._counted
         self._counted = failed
-        if self.fabric.world_size == 1:
-            return
         sums = (progress.loss_sum, progress.num_correct, progress.num_samples, progress.unreadable)
-        shared = torch.tensor(sums, dtype=torch.float64, device=self.fabric.device)
-        torch.distributed.all_reduce(shared)
-        loss_sum, correct, count, unreadable = shared.tolist() if self.fabric.is_global_zero else (0.0, 0, 0, 0)
-        progress.loss_sum, progress.num_correct = loss_sum, int(correct)
-        progress.num_samples, progress.unreadable = int(count), int(unreadable)
+        progress.set_sums(*total(self.fabric, sums))
+        self._leave_sums_to_the_first()
 
-    def _share_buffers(self) -> None:
-        """Running statistics of the first process are everyone's."""
-        if self.fabric.world_size > 1:
-            for buffer in (*self.model.buffers(), *(self.average.buffers() if self.average else ())):
-                torch.distributed.broadcast(buffer, 0)
+    def _leave_sums_to_the_first(self) -> None:
+        if not self.fabric.is_global_zero:
+            self.progress.set_sums(0, 0, 0, 0)
 
     def _check_finite(self) -> None:
         """A step may ruin the weights, or the statistics of a norm, while its own loss still is a number."""
         tensors = (tensor for tensor in self.model.state_dict().values() if tensor.is_floating_point())
         if not all(bool(tensor.isfinite().all()) for tensor in tensors):
-            raise Diverged(self._epitaph())
+            raise DivergedError(self._epitaph())
 
     def _epitaph(self) -> str:
         progress, rate = self.progress, self._last_rate

@@ -11,17 +11,17 @@ from spikformer.data.augmentation.policy import OPERATIONS
 
 def test_a_misspelt_operation_is_answered_with_the_nearest_one() -> None:
     with pytest.raises(ValueError, match=r"There is no operation 'sheer_x'; did you mean 'shear_x'\?"):
-        Augmentation(operations=("rotate", "sheer_x"))  # type: ignore[arg-type]
+        Augmentation(operations=("rotate", "sheer_x"))
     with pytest.raises(ValueError, match=r"There is no operation 'TranslateX'; did you mean 'translate_x'\?"):
-        Augmentation(operations=("TranslateX",))  # type: ignore[arg-type]
+        Augmentation(operations=("TranslateX",))
     with pytest.raises(ValueError, match=r"no operation 'zzz'; choose from identity, cutout, rotate"):
-        Augmentation(operations=("zzz",))  # type: ignore[arg-type]
+        Augmentation(operations=("zzz",))
 
 
 def test_a_list_of_operations_becomes_a_tuple_and_a_bare_word_is_refused() -> None:
-    assert Augmentation(operations=["rotate"]).operations == ("rotate",)  # type: ignore[arg-type]
+    assert Augmentation(operations=["rotate"]).operations == ("rotate",)
     with pytest.raises(ValueError, match=r"operations must be a tuple of names, got 'rotate'; write \('rotate',\)"):
-        Augmentation(operations="rotate")  # type: ignore[arg-type]
+        Augmentation(operations="rotate")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """The published recipes' augmentation, one constant a data set. None of them crops."""
 
-from spikformer.data.augmentation.policy import Augmentation
+from typing import get_args
+
+from spikformer.data.augmentation.policy import Augmentation, Colour, Geometric
 
 CIFAR = Augmentation(
     flip=0.5,
@@ -15,23 +17,7 @@ CIFAR = Augmentation(
 
 IMAGENET = Augmentation(
     flip=0.5,
-    operations=(
-        "auto_contrast",
-        "equalize",
-        "invert",
-        "rotate",
-        "posterize",
-        "solarize",
-        "solarize_add",
-        "color",
-        "contrast",
-        "brightness",
-        "sharpness",
-        "shear_x",
-        "shear_y",
-        "translate_x",
-        "translate_y",
-    ),
+    operations=(*get_args(Geometric), *get_args(Colour)),
     num_operations=2,
     magnitude=9.0,
     magnitude_std=0.5,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from math import inf, isfinite
 from typing import Any, Literal, get_args
+
+from spikformer.vocabulary import did_you_mean
 
 Geometric = Literal["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 Colour = Literal[
@@ -71,8 +72,7 @@ class Augmentation:
         object.__setattr__(self, "operations", tuple(given))
         for name in self.operations:
             if name not in OPERATIONS:
-                near = get_close_matches(str(name).lower(), OPERATIONS, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(OPERATIONS)}."
+                hint = did_you_mean(name, OPERATIONS, f"choose from {', '.join(OPERATIONS)}.")
                 raise ValueError(f"There is no operation {name!r}; {hint}")
         rounds: Any = self.num_operations
         if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:

@@ -1,0 +1,88 @@
+"""What one training step of the ImageNet models takes: memory by batch size, and multiply-accumulates.
+
+    python benchmarks/bench_scaling.py             about two minutes
+    python benchmarks/bench_scaling.py --quick     the smallest model alone
+
+On a CPU, AdamW, random images of the preset's size. Each case has a process of its own, so that its peak memory is its
+own; what one more sample costs is a third of the difference between batches of 4 and of 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+
+MODELS = ("spikformer_8_384_imagenet", "spikformer_8_512_imagenet", "spikformer_8_768_imagenet")
+PRECISIONS = ("float32", "bfloat16")
+RECIPE_SHARE = 32  # samples of the recipe's 256 on each of 8 devices
+
+
+def peak_gigabytes(name: str, batch_size: int, precision: str) -> float:
+    """Of one step, in this process."""
+    import torch
+
+    import spikformer as sf
+
+    model = sf.create_model(name)
+    optimiser = torch.optim.AdamW(model.parameters())
+    images = torch.randn(batch_size, model.config.in_channels, *(model.config.image_size or ()))
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        logits = model(images)
+    logits.float().sum().backward()
+    optimiser.step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def gigamacs(name: str) -> float:
+    """Of a forward pass, by torch's FLOP counter, on shapes alone."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    import spikformer as sf
+
+    with torch.device("meta"):
+        model = sf.create_model(name)
+        with FlopCounterMode(display=False) as counter:
+            model(torch.empty(1, model.config.in_channels, *(model.config.image_size or ())))
+    return counter.get_total_flops() / 2e9
+
+
+def in_its_own_process(name: str, batch_size: int, precision: str) -> float:
+    command = [sys.executable, __file__, "--case", name, str(batch_size), precision]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the smallest model alone")
+    parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case:
+        name, batch_size, precision = arguments.case
+        print(peak_gigabytes(name, int(batch_size), precision))
+        return
+    print(f"one training step on a CPU, {platform.machine()}, {time.strftime('%Y-%m-%d')}")
+    print(f"{'':28}{'':10}{'GMAC':>8}{'batch 1':>10}{'batch 4':>10}{'a sample':>10}{f'{RECIPE_SHARE} of them':>12}")
+    rows = []
+    for name in MODELS[:1] if arguments.quick else MODELS:
+        for precision in PRECISIONS:
+            one, four = (in_its_own_process(name, batch_size, precision) for batch_size in (1, 4))
+            sample = (four - one) / 3
+            row = {"model": name, "precision": precision, "gmacs_forward": gigamacs(name)}
+            row |= {"batch_1_gb": one, "batch_4_gb": four, "sample_gb": sample}
+            rows.append(row)
+            print(
+                f"{name:28}{precision:10}{row['gmacs_forward']:8.1f}{one:7.2f} GB{four:7.2f} GB{sample:7.2f} GB"
+                f"{one + (RECIPE_SHARE - 1) * sample:9.0f} GB",
+                flush=True,
+            )
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()
