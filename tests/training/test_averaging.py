@@ -19,15 +19,18 @@ def test_it_is_the_formula_with_a_quick_beginning() -> None:
         assert torch.allclose(average.model.head.weight, expected, atol=1e-12)
 
 
-def test_buffers_are_the_models_own() -> None:
-    model = sf.create_model("spikformer_tiny_digits")
+def test_statistics_of_norms_are_averaged_and_batches_counted() -> None:
+    model = sf.create_model("spikformer_tiny_digits").double()
     average = WeightAverage(model, decay=0.9)
+    expected = model.stem.stages[0].norm.running_var.clone()
     for step in range(3):
-        model.train()(torch.randn(4, 1, 8, 8))
+        model.train()(torch.randn(4, 1, 8, 8, dtype=torch.float64))
         average.update(model, step)
-    assert model.stem.stages[0].norm.num_batches_tracked == 3
-    for name, buffer in model.named_buffers():
-        assert torch.equal(dict(average.model.named_buffers())[name], buffer), name
+        decay = (1 + step) / (10 + step)
+        expected = decay * expected + (1 - decay) * model.stem.stages[0].norm.running_var
+    norm = average.model.stem.stages[0].norm
+    assert torch.allclose(norm.running_var, expected, atol=1e-12)
+    assert norm.num_batches_tracked == 3
 
 
 def test_it_learns_nothing_itself_and_shares_nothing() -> None:

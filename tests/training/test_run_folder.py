@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,11 @@ def folder(tmp_path: Path) -> RunFolder:
     return made
 
 
+def names_in(path: Path) -> list[str]:
+    """What is there, but for the claim, which lives as long as the folder's object."""
+    return sorted(set(os.listdir(path)) - {".claim"})
+
+
 def keep_state(folder: RunFolder, step: int = 0) -> None:
     model = sf.create_model("spikformer_tiny_digits")
     save_state(folder.state, RECIPE.to_dict(), Progress(step=step), model, build_optimiser(model, 0.0), None, None)
@@ -38,7 +44,7 @@ def keep_state(folder: RunFolder, step: int = 0) -> None:
 
 def test_it_is_made_with_its_parents_and_holds_what_was_asked_for(folder: RunFolder, tmp_path: Path) -> None:
     folder.describe(RECIPE, "spikformer_tiny_digits", tmp_path / "data", DIGITS)
-    assert sorted(os.listdir(folder.path)) == ["environment.json", "recipe.json"]
+    assert names_in(folder.path) == ["environment.json", "recipe.json"]
     description = folder.read_description()
     assert (description["recipe"], description["data"]) == ("spikformer_tiny_digits", str(tmp_path / "data"))
     assert Recipe.from_dict(description["settings"]) == RECIPE
@@ -64,7 +70,7 @@ def test_an_epoch_leaves_weights_and_metrics(folder: RunFolder) -> None:
     first, second = (sf.create_model("spikformer_tiny_digits") for _ in range(2))
     folder.keep(first, ROWS[:1], best=True)
     folder.keep(second, ROWS, best=False)
-    assert sorted(os.listdir(folder.path)) == ["best.safetensors", "last.safetensors", "metrics.csv"]
+    assert names_in(folder.path) == ["best.safetensors", "last.safetensors", "metrics.csv"]
     assert torch.equal(load(folder.best).head.weight, first.head.weight)
     assert torch.equal(load(folder.last).head.weight, second.head.weight)
     with folder.metrics.open(newline="") as file:
@@ -86,7 +92,7 @@ def test_a_folder_that_holds_a_run_is_refused(folder: RunFolder) -> None:
 def test_a_folder_with_other_things_in_it_is_welcome(folder: RunFolder) -> None:
     (folder.path / "notes.txt").write_text("mine")
     folder.open_new()
-    assert os.listdir(folder.path) == ["notes.txt"]
+    assert names_in(folder.path) == ["notes.txt"]
 
 
 def test_overwriting_removes_what_a_run_writes_and_no_more(folder: RunFolder) -> None:
@@ -100,7 +106,7 @@ def test_overwriting_removes_what_a_run_writes_and_no_more(folder: RunFolder) ->
     (folder.path / "more").mkdir()
     (folder.path / "more" / "last.safetensors").write_bytes(b"mine, too")
     folder.open_new(overwrite=True)
-    assert sorted(os.listdir(folder.path)) == ["environment.json", "more", "notes.txt", "recipe.json"]
+    assert names_in(folder.path) == ["environment.json", "more", "notes.txt", "recipe.json"]
     assert os.listdir(folder.path / "more") == ["last.safetensors"]
 
 
@@ -135,7 +141,7 @@ def test_a_damaged_description_is_said(folder: RunFolder, content: bytes | None)
 
 def test_room_is_looked_for_and_no_trace_of_that_stays(folder: RunFolder) -> None:
     folder.check_room(sf.create_model("spikformer_tiny_digits"))
-    assert os.listdir(folder.path) == []
+    assert names_in(folder.path) == []
 
 
 def test_too_little_room_is_said_before_training(folder: RunFolder) -> None:
@@ -152,7 +158,7 @@ def test_halves_that_a_kill_left_make_room(folder: RunFolder) -> None:
     for name in (".0123456789abcdef.half", ".tmpAb3dEf", ".tmp", ".hidden", "half"):
         (folder.path / name).write_bytes(b"")
     folder.check_room(sf.create_model("spikformer_tiny_digits"))
-    assert sorted(os.listdir(folder.path)) == [".hidden", ".tmp", "half"]
+    assert names_in(folder.path) == [".hidden", ".tmp", "half"]
 
 
 @contextmanager
@@ -172,7 +178,7 @@ def test_a_disk_that_fills_up_is_said_and_the_old_weights_stay(folder: RunFolder
     with full_disk(), pytest.raises(OSError, match=r"best\.safetensors cannot be written: File too large\."):
         folder.keep(new, ROWS, best=True)
     assert torch.equal(load(folder.best).head.weight, old.head.weight)
-    assert sorted(os.listdir(folder.path)) == ["best.safetensors", "last.safetensors", "metrics.csv"]
+    assert names_in(folder.path) == ["best.safetensors", "last.safetensors", "metrics.csv"]
 
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
@@ -191,3 +197,42 @@ def test_a_folder_where_a_file_should_be(folder: RunFolder) -> None:
     with pytest.raises(IsADirectoryError, match=r"best\.safetensors is a folder"):
         folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
     assert not folder.last.exists()
+
+
+CLAIM = """
+import sys, time
+from pathlib import Path
+from spikformer.training import RunFolder
+folder = RunFolder(Path(sys.argv[1]))
+folder.open_new()
+print("claimed", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_folder_belongs_to_one_command_until_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with subprocess.Popen([sys.executable, "-c", CLAIM, path], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout.readline() == "claimed\n"
+            for begin in (RunFolder(path).open_new, RunFolder(path).claim):
+                with pytest.raises(ValueError, match=r"Another command is training in .*run; wait for it, or choose"):
+                    begin()
+        finally:
+            other.kill()
+    RunFolder(path).open_new()
+    assert os.listdir(path) == [], "the claim goes with its object"
+
+
+def test_going_on_is_noted_beside_how_it_began(folder: RunFolder) -> None:
+    folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
+    path = folder.path / "environment.json"
+    began = json.loads(path.read_text())
+    folder.note_resumption()
+    folder.note_resumption()
+    noted = json.loads(path.read_text())
+    assert {name: noted[name] for name in began} == began
+    assert [each["torch"] for each in noted["resumed"]] == [torch.__version__] * 2
+    path.write_text("[]")
+    folder.note_resumption()
+    assert len(json.loads(path.read_text())["resumed"]) == 1

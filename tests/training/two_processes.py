@@ -28,25 +28,27 @@ def make_trainer(saved: SavedState | None = None) -> Trainer:
     return trainer
 
 
-trainer = make_trainer()
-gradients: dict[str, torch.Tensor] = {}
+def main() -> None:
+    trainer = make_trainer()
+    gradients: dict[str, torch.Tensor] = {}
 
+    def keep(*_: object) -> None:
+        if not gradients:
+            gradients.update({name: parameter.grad.clone() for name, parameter in trainer.model.named_parameters()})
 
-def keep(*_: object) -> None:
-    if not gradients:
-        gradients.update({name: parameter.grad.clone() for name, parameter in trainer.model.named_parameters()})
-
-
-trainer._optimiser.register_step_pre_hook(keep)
-if "stopped" in sys.argv:
-    list(trainer.run(stop=lambda: fabric.global_rank == 1))  # one process is asked, both stop
-    assert trainer.stopped
+    trainer._optimiser.register_step_pre_hook(keep)
+    if "stopped" in sys.argv:
+        list(trainer.run(stop=lambda: fabric.global_rank == 1))  # one process is asked, both stop
+        assert trainer.stopped
+        fabric.barrier()
+        trainer = make_trainer(load_state(output / "state.safetensors"))
+    events = list(trainer.run())
+    test = trainer.evaluate("test")
+    if fabric.is_global_zero:
+        torch.save({"gradients": gradients, "buffers": dict(trainer.model.named_buffers())}, output / "tensors.pt")
+        (output / "figures.json").write_text(json.dumps({"metrics": events[-1].metrics, "test": asdict(test)}))
     fabric.barrier()
-    trainer = make_trainer(load_state(output / "state.safetensors"))
-events = list(trainer.run())
-test = trainer.evaluate("test")
-if trainer.fabric.is_global_zero:
-    torch.save({"gradients": gradients, "buffers": dict(trainer.model.named_buffers())}, output / "tensors.pt")
-    (output / "figures.json").write_text(json.dumps({"metrics": events[-1].metrics, "test": asdict(test)}))
-fabric.barrier()
+
+
+main()
 leave()

@@ -213,7 +213,9 @@ def _prepare(options: Options, trainer: Trainer, folder: RunFolder) -> list[str]
     if options.resume:
         folder.check_same_data(trainer.data)
         if main:
+            folder.claim()
             folder.check_room(trainer.model)
+            folder.note_resumption()
         trainer.start(folder.open_saved())
         return notes
     if options.from_weights is not None:

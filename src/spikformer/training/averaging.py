@@ -1,4 +1,4 @@
-"""A moving average of weights: w̄ ← d·w̄ + (1 − d)·w after every step; buffers are taken as they are."""
+"""A moving average of weights, and of the statistics of norms: w̄ ← d·w̄ + (1 − d)·w after every step."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ class WeightAverage:
     @torch.no_grad()
     def update(self, model: Spikformer, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        averages, weights = self.model.state_dict(), model.state_dict()
-        learned = {name for name, _ in model.named_parameters()}
-        for name, average in averages.items():
-            if name in learned:
+        weights = model.state_dict()
+        for name, average in self.model.state_dict().items():
+            if average.is_floating_point():
                 average.lerp_(weights[name], 1 - decay)
-            else:
+            else:  # a number of batches
                 average.copy_(weights[name])

@@ -13,6 +13,7 @@ state.safetensors     everything that --resume needs
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -20,6 +21,7 @@ import platform
 import shutil
 import sys
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ _DESCRIBED = ("recipe", "data", "class_names", "num_train_samples", "launch", "s
 
 
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run. Whoever writes to it claims it first."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,18 +52,41 @@ class RunFolder:
         self.curves = path / "curves.png"
 
     def open_new(self, *, overwrite: bool = False) -> None:
-        """Make the folder; one that holds a run is refused, so that no work is lost."""
-        if self.state.exists() or self.last.exists():
-            if not overwrite:
-                raise ValueError(
-                    f"{self.path} holds a run already; add --resume to go on with it, --overwrite to replace it, or "
-                    "choose another --output."
-                )
-            self._clear()
+        """Make the folder and claim it; one that holds a run is refused, so that no work is lost."""
+        if not overwrite and (self.state.exists() or self.last.exists()):
+            raise ValueError(
+                f"{self.path} holds a run already; add --resume to go on with it, --overwrite to replace it, or "
+                "choose another --output."
+            )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise type(error)(f"{self.path} cannot be made: {error.strerror}; choose another --output.") from None
+        self.claim()
+        if overwrite:
+            self._clear()
+
+    def claim(self) -> None:
+        """For this object's process alone, until either ends, however it ends."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        path = self.path / ".claim"
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise type(error)(f"{self.path} cannot be written to: {error.strerror}; choose another --output.") from None
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not inherited by processes that read ahead
+        except OSError as error:
+            os.close(file)
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return  # a file system without locks
+            raise ValueError(
+                f"Another command is training in {self.path}; wait for it, or choose another --output."
+            ) from None
+        weakref.finalize(self, _end_claim, path, file)
 
     def check_saved(self) -> None:
         """Refuse a folder without a state to resume."""
@@ -113,6 +138,16 @@ class RunFolder:
         self._write_json("recipe.json", description)
         self._write_json("environment.json", _environment())
 
+    def note_resumption(self) -> None:
+        """Write down where and when a run goes on: it may be another machine."""
+        path = self.path / "environment.json"
+        try:
+            began = json.loads(path.read_text())
+            resumed = [*began.get("resumed", []), _environment()]
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+            began, resumed = {}, [_environment()]
+        self._write_json(path.name, began | {"resumed": resumed})
+
     def read_description(self) -> dict[str, Any]:
         """What `describe` wrote."""
         path = self.path / "recipe.json"
@@ -129,6 +164,23 @@ class RunFolder:
         save(model, self.last)
         write_atomically(self.metrics, _as_csv(history).encode())
 
+    def read_metrics(self) -> list[dict[str, float]]:
+        """A row for every finished epoch; empty cells, as of epochs without validation, are left out."""
+        if not self.metrics.exists():
+            raise FileNotFoundError(
+                f"{self.path} holds no {self.metrics.name}, so it is no run, or none of its epochs has ended yet; wait "
+                "for the first, or name another."
+            )
+        try:
+            with self.metrics.open(newline="") as file:
+                rows = [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+            epochs = [row["epoch"] for row in rows if "train_loss" in row]
+        except (KeyError, TypeError, ValueError, csv.Error):
+            raise ValueError(f"{self.metrics} is damaged; `spikformer train` writes it.") from None
+        if not rows or epochs != list(range(1, len(rows) + 1)):
+            raise ValueError(f"{self.metrics} should have a row for each epoch from 1 on; it is damaged.")
+        return rows
+
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         write_atomically(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
 
@@ -137,6 +189,11 @@ class RunFolder:
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         for path in (self.state, self.last, self.best, self.metrics, self.curves):
             path.unlink(missing_ok=True)
+
+
+def _end_claim(path: Path, file: int) -> None:
+    path.unlink(missing_ok=True)
+    os.close(file)
 
 
 def _as_csv(history: Sequence[dict[str, float]]) -> str:

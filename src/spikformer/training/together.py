@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,12 @@ def take_from_first(fabric: Fabric, tensors: Iterable[Tensor]) -> None:
 
 
 def leave() -> None:
-    """Close the connections to other processes: their threads must not outlive the interpreter, which would abort."""
+    """Close the connections to other processes, after everything that used them is gone.
+
+    Their threads must not outlive the interpreter: one that asks for Python while it shuts down aborts the process, and
+    a run that has ended well would count as failed.
+    """
     if torch.distributed.is_initialized():
+        gc.collect()  # modules that wrap the network hold connections, in circles
         torch.distributed.destroy_process_group()
+        gc.collect()
