@@ -1,20 +1,22 @@
 # Every target works from a bare clone: it makes .venv, installs what is pinned in constraints.txt, then does its job.
 # The second time, .venv is there already and the job starts at once.
 
+SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test lint bench pictures clean
+.PHONY: help install browser demo test lint bench pictures clean
 
 help:
-	@echo "make demo      train, save, load and check a small Spikformer on embedded digits, in about a minute"
+	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
 	@echo "make test      lint and run every test"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     speed and memory of spikformer_4_384_cifar10, and of the data path, on this machine"
 	@echo "make pictures  draw the pictures of the documentation"
+	@echo "make browser   install Debian's Chromium, which the tests of the report need"
 	@echo "make install   only make .venv; then .venv/bin/spikformer --help"
 	@echo "make clean     remove .venv and everything built"
 
@@ -31,11 +33,25 @@ demo: $(INSTALLED)
 	$(BIN)/spikformer train spikformer_tiny_digits --output runs/demo --overwrite
 	@echo "==> Evaluating the saved weights on digits it has not seen"
 	$(BIN)/spikformer evaluate runs/demo/best.safetensors
+	@echo "==> Counting what an inference costs, beside the ANN twin"
+	$(BIN)/spikformer energy runs/demo/best.safetensors
+	@echo "==> Drawing what it looks at"
+	$(BIN)/spikformer attention runs/demo/best.safetensors
+	@echo "==> Writing one page about all of it"
+	$(BIN)/spikformer report runs/demo
 	@echo "==> Checking this installation against the paper and the authors' code"
 	$(BIN)/spikformer verify
-	@echo "==> Done. Look at runs/demo: curves.png, best_test_confusion.png, metrics.csv and the weights; $(BIN)/spikformer --help shows what else there is"
+	@echo "==> Done. Open runs/demo/report.html in a browser; curves.png, best_test_confusion.png, best_attention_1.png and the"
+	@echo "    weights are beside it. $(BIN)/spikformer --help shows what else there is"
 
-test: lint
+# Debian's own browser and driver; elsewhere, install Chromium and chromedriver by hand into /usr/bin.
+browser:
+	@test -x /usr/bin/chromium -a -x /usr/bin/chromedriver \
+	  || { echo "==> Installing Chromium for the tests of the report"; \
+	       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } \
+	  || { echo "Debian's chromium and chromium-driver could not be installed; install them as root: tests of the report will fail." >&2; exit 0; }
+
+test: lint browser
 	@echo "==> Running the tests"
 	$(BIN)/python -m pytest -n 2
 
@@ -51,8 +67,23 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench_data.py
 	$(BIN)/python benchmarks/bench_scaling.py
 
+# Of the data, then of a network that learns digits, as images and as events, and of its attention after five epochs.
+PICTURES := docs/pictures
+DIGITS := runs/pictures/digits
+EVENTS := runs/pictures/digits_dvs
 pictures: $(INSTALLED)
-	$(BIN)/python docs/pictures/draw.py
+	$(BIN)/python $(PICTURES)/draw.py
+	$(BIN)/spikformer train spikformer_tiny_digits --output $(DIGITS) --overwrite
+	$(BIN)/spikformer train spikformer_tiny_digits_dvs --output $(EVENTS) --overwrite
+	$(BIN)/spikformer ablate attention --only ssa relu leaky_relu identity --seeds 0 --epochs 5 --output runs/pictures/attention
+	$(BIN)/spikformer attention $(DIGITS)/best.safetensors --samples 7 --output $(PICTURES)/attention_digits.svg
+	$(BIN)/spikformer firing $(DIGITS)/best.safetensors --output $(PICTURES)/firing_digits.svg
+	$(BIN)/spikformer figure curves $(DIGITS) $(EVENTS) --output $(PICTURES)/curves_digits.svg
+	$(BIN)/spikformer figure surrogate --output $(PICTURES)/surrogate.svg
+	$(BIN)/spikformer figure raster $(DIGITS)/best.safetensors --sample 7 --output $(PICTURES)/raster_digits.svg
+	$(BIN)/spikformer figure events $(EVENTS)/best.safetensors --sample 7 --output $(PICTURES)/events_digits_dvs.svg
+	$(BIN)/spikformer figure products runs/pictures/attention/{ssa,relu,leaky_relu,identity}/seed_0/last.safetensors \
+	  --output $(PICTURES)/products_digits.svg
 
 clean:
 	rm -rf .venv build dist

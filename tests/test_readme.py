@@ -34,7 +34,8 @@ def test_commands_run_in_their_order(tmp_path: Path) -> None:
     shutil.copy(FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
     for command in COMMANDS:
         words = command.replace("--num-heads 12", "--num-heads 4").split()
-        words += ["--epochs", "1"] if words[0] == "train" else []
+        words += ["--epochs", "1"] if words[0] in ("train", "ablate") else []
+        words += ["--seeds", "0", "--only", "ssa", "none"] if words[0] == "ablate" else []
         assert run([str(Path(sys.executable).with_name("spikformer")), *words], tmp_path)
 
 

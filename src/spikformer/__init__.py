@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spikformer.analysis.energy import measure_energy
+    from spikformer.analysis.recorder import record
     from spikformer.config import ModelConfig
     from spikformer.models import Spikformer, create_model, from_official, load, save
     from spikformer.presets import list_models
@@ -19,10 +21,22 @@ _HOME = {
     "create_model": "spikformer.models",
     "from_official": "spikformer.models",
     "load": "spikformer.models",
+    "measure_energy": "spikformer.analysis.energy",
+    "record": "spikformer.analysis.recorder",
     "save": "spikformer.models",
 }
 
-__all__ = ["ModelConfig", "Spikformer", "create_model", "from_official", "list_models", "load", "save"]
+__all__ = [
+    "ModelConfig",
+    "Spikformer",
+    "create_model",
+    "from_official",
+    "list_models",
+    "load",
+    "measure_energy",
+    "record",
+    "save",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,20 @@
 """The command as users run it."""
 
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+import torch
+
+import spikformer as sf
+from spikformer.analysis.specimens import specimen
+from spikformer.cli import main
+from spikformer.data import open_dataset
+from spikformer.presets import get_preset
 
 COMMAND = Path(sys.executable).with_name("spikformer")
 
@@ -22,3 +31,79 @@ def run() -> Callable[..., subprocess.CompletedProcess[str]]:
         return result
 
     return run
+
+
+@pytest.fixture
+def run_here(capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The same in this process, which is quicker, and where a warning is an error."""
+
+    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        words = list(map(str, arguments))
+        capsys.readouterr()
+        returned = main(words)
+        said = capsys.readouterr()
+        assert returned == code, said.out + said.err
+        return subprocess.CompletedProcess(words, returned, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def write_weights() -> Callable[..., Path]:
+    """Write weights as train does, of a network that fires in every layer though it has learnt nothing."""
+    digits = open_dataset("digits").about()
+    seen_moving = {"name": "digits_dvs", "events": True, "mean": None, "std": None}  # which take seconds to open
+    about = {"digits": digits, "digits_dvs": digits | seen_moving}
+
+    def write(path: Path, model: str = "spikformer_tiny_digits", data: str = "digits", **overrides: object) -> Path:
+        network = specimen(get_preset(model).config.override(**overrides), torch.float32)
+        network.about = {"recipe": {"name": model}, "data": about[data]}
+        sf.save(network, path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def weights(tmp_path: Path, write_weights: Callable[..., Path]) -> Path:
+    """Of a network for digits, alone in their folder."""
+    (tmp_path / "run").mkdir()
+    return write_weights(tmp_path / "run" / "best.safetensors")
+
+
+@pytest.fixture
+def event_weights(tmp_path: Path, write_weights: Callable[..., Path]) -> Path:
+    """Of a network for event cameras, alone in their folder."""
+    (tmp_path / "events").mkdir()
+    return write_weights(tmp_path / "events" / "best.safetensors", "spikformer_tiny_digits_dvs", "digits_dvs")
+
+
+@pytest.fixture
+def refusal(run_here: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., str]:
+    """The one sentence that answers wrong use."""
+
+    def refusal(verb: str, *arguments: object, code: int = 2) -> str:
+        said = run_here(verb, *arguments, code=code)
+        assert said.stdout == ""
+        (sentence,) = said.stderr.splitlines()
+        assert sentence.startswith(f"spikformer {verb}: ")
+        assert sentence.endswith((".", "?"))
+        return sentence.removeprefix(f"spikformer {verb}: ")
+
+    return refusal
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def full_disk() -> Callable[[], AbstractContextManager[None]]:
+    """A context in which no file may have more than a kilobyte."""
+    return _full_disk

@@ -1,12 +1,14 @@
 """The command as users run it: real processes, exit codes, one sentence for a mistake."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -122,12 +124,81 @@ def test_import_refuses_what_it_cannot_read(tmp_path: Path, run) -> None:
     assert list(tmp_path.iterdir()) == [bad], "no partial output is left behind"
 
 
-def test_train_then_evaluate(tmp_path: Path, run) -> None:
+@pytest.fixture
+def colours(tmp_path: Path) -> Path:
+    """Ten classes of pictures, four to train on and two to test on each."""
+    for label in range(10):
+        for split, count in (("train", 4), ("test", 2)):
+            folder = tmp_path / "colours" / split / f"colour {label}"
+            folder.mkdir(parents=True)
+            for number in range(count):
+                Image.new("RGB", (20, 16), (25 * label, 10 * number, 99)).save(folder / f"{number}.png")
+    return tmp_path / "colours"
+
+
+def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: Path, tmp_path: Path, run_here) -> None:
+    source, output = FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
+    words = ("import", source, "--num-heads", 4, "--output", output)
+    run_here(*words, "--data-set", "image_folder", "--data", colours)
+    about = sf.load(output).about["data"]
+    assert about["name"] == "image_folder"
+    assert about["class_names"] == [f"colour {label}" for label in range(10)]
+    assert not about["events"]
+    x = torch.randn(2, 3, 16, 16)
+    assert torch.equal(sf.load(output)(x), sf.from_official(source, num_heads=4)(x)), "the network is the same"
+    measured = json.loads(run_here("evaluate", output, "--data", colours, "--json").stdout)
+    assert measured["num_samples"] == 20
+    assert json.loads(run_here("energy", output, "--data", colours, "--json").stdout)["num_samples"] == 20
+    picture = next(colours.rglob("*.png"))
+    answers = json.loads(run_here("predict", output, picture, "--json").stdout)
+    assert answers[0]["classes"][0]["class"] in about["class_names"]
+    run_here(*words)
+    assert "data" not in sf.load(output).about, "only what was said is noted"
+
+
+def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path: Path, refusal) -> None:
+    source, output = FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
+    words = (source, "--num-heads", 4, "--output", output)
+
+    def mistake(*more: object) -> str:
+        sentence = refusal("import", *words, *more)
+        assert not output.exists()
+        return sentence
+
+    assert mistake("--data-set", "digits") == (
+        "This data has 1 channels, and the weights want 3; give them the data they were trained on."
+    )
+    assert "There is no data set 'cifar'; did you mean 'cifar10'?" in mistake("--data-set", "cifar")
+    assert "--data is for the set that --data-set names; give both, or neither" in mistake("--data", colours)
+    assert "image_folder reads a folder of yours; say which one (--data)" in mistake("--data-set", "image_folder")
+    nowhere = ("--data-set", "image_folder", "--data", tmp_path / "nowhere")
+    assert "There is no" in mistake(*nowhere)
+    for split in ("train", "test"):
+        shutil.rmtree(colours / split / "colour 9")
+    folder = ("--data-set", "image_folder", "--data", colours)
+    assert mistake(*folder) == "image_folder has 9 classes, and these weights tell 10 apart."
+
+
+def test_import_needs_the_size_that_a_checkpoint_does_not_tell(tmp_path: Path, refusal, run_here) -> None:
+    checkpoint = torch.load(FOLDER / "official_timm_checkpoint.pth.tar", weights_only=False)
+    torch.save(checkpoint["state_dict"], tmp_path / "bare.pth")
+    words = (tmp_path / "bare.pth", "--num-heads", 4, "--data-set", "digits")
+    assert "does not tell the size of its images; give --image-size with --data-set" in refusal("import", *words)
+    assert [path.name for path in tmp_path.iterdir()] == ["bare.pth"]
+    run_here("import", tmp_path / "bare.pth", "--num-heads", 4, "--image-size", 32)
+    assert sf.load(tmp_path / "bare.spikformer.safetensors").config.image_size == (32, 32)
+
+
+def test_train_then_evaluate(tmp_path: Path, run, run_here) -> None:
     trained = json.loads(run("train", "--epochs", 2, "--output", tmp_path / "run", "--json").stdout)
     assert trained["last"]["test_accuracy"] > 0.5
     measured = json.loads(run("evaluate", trained["last"]["weights"], "--json").stdout)
     assert measured["top1"] == trained["last"]["test_accuracy"]
     assert len(measured["after_steps"]) == 4
+    energy = json.loads(run_here("energy", trained["best"]["weights"], "--max-samples", 8, "--json").stdout)
+    assert 0 < energy["energy_mj"]["paper"]["once"] < energy["energy_mj"]["paper"]["every_step"]
+    run_here("figure", "curves", tmp_path / "run", "--output", tmp_path / "curves.svg")
+    assert "accuracy" in (tmp_path / "curves.svg").read_text()
     no_files = run("train", "spikformer_2_384_cifar10", "--data", tmp_path, code=2).stderr
     assert "For cifar10, get cifar-10-python.tar.gz from https://" in no_files
 

@@ -236,3 +236,49 @@ def test_going_on_is_noted_beside_how_it_began(folder: RunFolder) -> None:
     path.write_text("[]")
     folder.note_resumption()
     assert len(json.loads(path.read_text())["resumed"]) == 1
+
+
+def test_metrics_come_back_to_the_bit(folder: RunFolder) -> None:
+    rows = [ROWS[0], ROWS[1] | {"validation_accuracy": 0.5}]
+    folder.keep(sf.create_model("spikformer_tiny_digits"), rows, best=True)
+    assert folder.read_metrics() == rows, "an epoch without validation has none"
+
+
+def test_without_metrics_it_is_no_run_or_a_young_one(folder: RunFolder) -> None:
+    sentence = (
+        r"first holds no metrics\.csv, so it is no run, or none of its epochs has ended yet; wait for the first, or"
+    )
+    with pytest.raises(FileNotFoundError, match=sentence):
+        folder.read_metrics()
+    with pytest.raises(FileNotFoundError, match=r"nowhere holds no metrics\.csv"):
+        RunFolder(folder.path / "nowhere").read_metrics()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"epoch,train_loss\n",
+        b"epoch,train_loss\n1,much\n",
+        b"epoch,train_loss\n2,0.5\n",
+        b"epoch,train_loss\n1,0.5\n3,0.4\n",
+        b"epoch,train_loss\n1,0.5\n2,\n",
+        b"epoch,train_loss\n1,0.5,0.7\n",
+        b"train_loss\n0.5\n",
+        b"epoch\n1\n",
+        b"epoch,train_loss\n1,0.\x00\n",
+        b"\xff\xfe",
+    ],
+    ids=lambda content: repr(content)[-20:],
+)
+def test_damaged_metrics_are_said(folder: RunFolder, content: bytes) -> None:
+    folder.metrics.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"metrics\.csv (is damaged; `spikformer train` writes it|should have a row for)"
+    ):
+        folder.read_metrics()
+
+
+def test_a_loss_that_ran_away_is_no_damage(folder: RunFolder) -> None:
+    folder.metrics.write_text("epoch,train_loss\n1,0.5\n2,nan\n3,inf\n")
+    assert [row["train_loss"] for row in folder.read_metrics()][::2] == [0.5, float("inf")]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spikformer.visualise.curves import draw_curves
+from spikformer.visualise.curves import curves_figure, draw_curves
+from spikformer.visualise.figures import INK
 
 BLUE, ORANGE, GREEN = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73)
 
@@ -70,6 +71,33 @@ def test_more_runs_than_colours_are_drawn(tmp_path: Path) -> None:
     assert painted(picture, BLUE).any()
 
 
+def test_training_is_thin_validation_thick_and_both_of_a_runs_colour() -> None:
+    figure = curves_figure({"one": rows(5), "two": rows(4)})
+    for axes, quantity in zip(figure.axes, ("loss", "accuracy"), strict=True):
+        train, validation, *other = axes.get_lines()
+        for line, split in ((train, "train"), (validation, "validation")):
+            assert list(line.get_xdata()) == [1, 2, 3, 4, 5]
+            assert list(line.get_ydata()) == [row[f"{split}_{quantity}"] for row in rows(5)]
+        assert train.get_linewidth() < validation.get_linewidth() / 2
+        assert train.get_color() == validation.get_color() != other[0].get_color() == other[1].get_color()
+        assert axes.get_title("left") == quantity
+    handles = figure.legends[0].get_lines()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two", "train", "validation"]
+    assert handles[2].get_color() == handles[3].get_color() == INK, "which a dark page turns light"
+
+
+@pytest.mark.parametrize("ending", [".svg", ".pdf"])
+def test_other_formats_go_by_the_ending(tmp_path: Path, ending: str) -> None:
+    draw_curves({"run": rows(5)}, tmp_path / f"curves{ending}")
+    assert (b"<svg" if ending == ".svg" else b"%PDF") in (tmp_path / f"curves{ending}").read_bytes()[:200]
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_run_that_went_astray_is_drawn(tmp_path: Path, loss: float) -> None:
+    astray = [row | {"train_loss": loss} for row in rows(5)]
+    assert painted(draw(tmp_path, run=rows(5), astray=astray), ORANGE).any()
+
+
 def test_without_validation_there_is_less_to_see_but_something(tmp_path: Path) -> None:
     with_it = painted(draw(tmp_path, run=rows(20)), BLUE).sum()
     without = draw(tmp_path, run=rows(20, validation=False))
@@ -82,8 +110,7 @@ def test_without_validation_there_is_less_to_see_but_something(tmp_path: Path) -
 @pytest.mark.parametrize("validation", [True, False])
 def test_one_epoch_is_a_point(tmp_path: Path, validation: bool) -> None:
     picture = draw(tmp_path, run=rows(1, validation=validation))
-    colour = BLUE if validation else tuple(round(0.7 * part + 0.3 * 255) for part in BLUE)
-    for half in np.split(painted(picture[: int(0.8 * len(picture))], colour), 2, axis=1):
+    for half in np.split(painted(picture[: int(0.8 * len(picture))], BLUE), 2, axis=1):
         assert half.any()
 
 

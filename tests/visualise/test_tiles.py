@@ -13,6 +13,7 @@ from spikformer.visualise.tiles import (
     brightest_count,
     event_tile,
     image_tile,
+    sample_picture,
     tile_side,
 )
 
@@ -127,3 +128,30 @@ def test_wrong_use() -> None:
     for brightest in (0, np.nan, np.inf):
         with pytest.raises(ValueError, match="brightest must be a count above 0"):
             event_tile(np.zeros((2, 4, 4)), 8, brightest)
+
+
+def test_a_sample_as_a_picture_keeps_its_pixels() -> None:
+    photograph, digit = image(3, 6, 9), image(1, 8, 5)
+    assert np.array_equal(sample_picture(photograph), photograph.transpose(1, 2, 0))
+    shown_digit = sample_picture(digit)
+    assert (shown_digit.shape, shown_digit.dtype) == ((8, 5, 3), np.uint8)
+    assert all(np.array_equal(shown_digit[..., channel], digit[0]) for channel in range(3))
+
+
+@pytest.mark.parametrize(("height", "width"), [(4, 4), (3, 7), (7, 4), (2, 5)])
+def test_frames_as_a_picture_are_all_their_events_at_once(height: int, width: int) -> None:
+    frames = np.zeros((3, 2, height, width), np.float32)
+    frames[0, 1, 0, 0] = 2  # ON, in the first corner
+    frames[:, 0, -1, -1] = 1  # OFF, in the last, a little at every step
+    frames[2, :, 0, -1] = 3
+    picture = sample_picture(frames)
+    assert (picture.shape, picture.dtype) == ((height, width, 3), np.uint8)
+    assert tuple(picture[-1, -1]) == OFF_COLOUR
+    assert tuple(picture[0, 0]) == colour(0, 2, brightest=3)
+    assert tuple(picture[0, -1]) == dict(EVENT_LEGEND)["both"]
+    assert tuple(picture[-1, 0]) == NO_EVENT_COLOUR
+    assert (picture != NO_EVENT_COLOUR).any(-1).sum() == 3
+
+
+def test_silent_frames_are_dark() -> None:
+    assert (sample_picture(np.zeros((2, 2, 3, 5), np.float32)) == NO_EVENT_COLOUR).all()

@@ -1,33 +1,151 @@
-"""Watching a model from outside, by forward hooks. No layer knows that it is watched."""
+"""Watching a model from outside, by forward hooks. No layer knows that it is watched.
+
+    with sf.record(model) as seen:
+        model(images)
+    seen.firing_rates()["blocks.0.attention.query.neuron"]     # [T]
+    seen.attention("blocks.0.attention").maps()                # [T, B, h, N, N]
+
+Keys are the names that `model.named_modules()` gives. What is kept is the last forward pass; `analysis.firing` streams
+over a whole data set instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from spikformer.neurons import SpikingNeuron
+from spikformer.layers.mixing import TokenMixing, split_heads
+from spikformer.neurons import SpikingNeuron, reference
+from spikformer.neurons.dynamics import Dynamics
+from spikformer.vocabulary import did_you_mean
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class AttentionRecord:
+    """What an attention layer mixed: Q and K after their pool, and V, each [T, B, h, N, d]; `scale` is s."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    scale: float
+    softmax: bool
+
+    def maps(self) -> Tensor:
+        """How much each token takes from each, [T, B, h, N, N]: Q Kᵀ · s, recomputed whatever order ran."""
+        scores = self.query @ self.key.transpose(-2, -1)
+        if self.softmax:
+            return torch.softmax(scores / math.sqrt(self.query.shape[-1]), dim=-1)
+        return scores * self.scale
+
+
+class _Start(NamedTuple):
+    """A neuron layer as the pass found it; τ may be learnt, and a stream goes on from a voltage."""
+
+    voltage: Tensor | None
+    gain: float
+    dynamics: Dynamics
+
+
+@dataclass
+class Record:
+    """The last forward pass of a watched model; tensors are detached, time first."""
+
+    spikes: dict[str, Tensor] = field(default_factory=dict)
+    """What each neuron layer fired, [T, B, …]."""
+    currents: dict[str, Tensor] = field(default_factory=dict)
+    """What each neuron layer was driven by, [T, B, …]."""
+    products: dict[str, Tensor] = field(default_factory=dict)
+    """Q Kᵀ V · s of each attention layer, [T, B, N, D], before its neuron."""
+    attentions: dict[str, AttentionRecord] = field(default_factory=dict)
+    _starts: dict[str, _Start] = field(default_factory=dict, repr=False)
+
+    def firing_rates(self) -> dict[str, Tensor]:
+        """Spikes per neuron after each step, [T], by layer."""
+        return {name: spikes.float().flatten(1).mean(1) for name, spikes in self.spikes.items()}
+
+    def spikes_of(self, layer: str) -> Tensor:
+        return _look_up(self.spikes, layer, "neuron layer")
+
+    def attention(self, layer: str) -> AttentionRecord:
+        return _look_up(self.attentions, layer, "attention layer")
+
+    def membrane(self, layer: str) -> Tensor:
+        """H, the membrane before each spike, [T, B, …] in float32 or wider, computed again from the currents."""
+        current = _look_up(self.currents, layer, "neuron layer")
+        current = current.to(torch.promote_types(current.dtype, torch.float32))
+        start = self._starts[layer]
+        _, _, membrane = reference.forward(current, start.voltage, start.gain, start.dynamics, keep_membrane=True)
+        assert membrane is not None
+        return membrane
+
+
+def _look_up(kept: Mapping[str, _Value], layer: str, kind: str) -> _Value:
+    if layer not in kept:
+        hint = did_you_mean(layer, kept, f"there are {', '.join(kept)}." if kept else "nothing has run yet.")
+        raise ValueError(f"The model has no {kind} {layer!r}; {hint}")
+    return kept[layer]
+
+
+@contextmanager
+def record(model: nn.Module) -> Iterator[Record]:
+    """Watch every forward pass inside the block; the last one is kept."""
+    seen = Record()
+
+    def watch_neuron(name: str) -> Callable[..., None]:
+        def hook(neuron: SpikingNeuron, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, Tensor]) -> None:
+            seen.currents[name], seen.spikes[name] = inputs[0].detach(), outputs[0].detach()
+            voltage = inputs[1] if len(inputs) > 1 else None
+            voltage = None if voltage is None else voltage.detach()
+            seen._starts[name] = _Start(voltage, _number(neuron.gain()), neuron.dynamics)
+
+        return hook
+
+    def watch_mixing(name: str) -> Callable[..., None]:
+        def hook(mixing: TokenMixing, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            layer = name.removesuffix(".mixing")
+            seen.attentions[layer], seen.products[layer] = attention_record(mixing, *inputs), output.detach()
+
+        return hook
+
+    with hooked(model, SpikingNeuron, watch_neuron), hooked(model, TokenMixing, watch_mixing):
+        yield seen
+
+
+def attention_record(mixing: TokenMixing, query: Tensor, key: Tensor, value: Tensor) -> AttentionRecord:
+    """Q, K and V as a mixing layer multiplies them."""
+    wide = torch.promote_types(value.dtype, torch.float32)
+    tokens = (mixing.pool(query), mixing.pool(key), value)
+    query, key, value = (split_heads(x.detach().to(wide), mixing.num_heads) for x in tokens)
+    return AttentionRecord(query, key, value, scale=_number(mixing.scale), softmax=mixing.softmax)
+
+
+def _number(value: float | Tensor) -> float:
+    """A constant, or what a learnt one is now."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+@contextmanager
+def hooked(model: nn.Module, kind: type[nn.Module], make: Callable[[str], Callable[..., None]]) -> Iterator[None]:
+    """Hooks on every module of a kind, made by `make(name)` and taken off at the end."""
+    found = [(name, module) for name, module in model.named_modules() if isinstance(module, kind)]
+    handles = [module.register_forward_hook(make(name)) for name, module in found]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def spike_counts(model: nn.Module, x: Tensor) -> dict[str, tuple[int, int]]:
     """Spikes and neuron-steps of one forward pass, by the name of each neuron layer."""
-    counts: dict[str, tuple[int, int]] = {}
-
-    def watch(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, _inputs: Any, outputs: tuple[Tensor, Tensor]) -> None:
-            spikes = outputs[0]
-            counts[name] = (int(spikes.count_nonzero()), spikes.numel())
-
-        return hook
-
-    neurons = [(name, module) for name, module in model.named_modules() if isinstance(module, SpikingNeuron)]
-    handles = [module.register_forward_hook(watch(name)) for name, module in neurons]
-    try:
-        with torch.no_grad():
-            model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return counts
+    with torch.no_grad(), record(model) as seen:
+        model(x)
+    return {name: (int(spikes.count_nonzero()), spikes.numel()) for name, spikes in seen.spikes.items()}

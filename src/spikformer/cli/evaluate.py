@@ -6,8 +6,6 @@ Example: spikformer evaluate runs/digits/last.safetensors
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -40,28 +37,25 @@ class Options:
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
     confusion: Path | None = None
-    """Where to draw the confusion matrix; WEIGHTS_SPLIT_confusion.png beside the weights by default."""
+    """Where to draw the confusion matrix, as .png, .svg or .pdf; by default WEIGHTS_SPLIT_confusion.png beside them."""
     json: bool = False
     """Print JSON instead of tables."""
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.weights import load_trained
-    from spikformer.data import open_for_model
+    from spikformer.cli.samples import bar
+    from spikformer.cli.weights import load_trained, open_data
     from spikformer.training import evaluate
     from spikformer.training.devices import choose_device
-    from spikformer.visualise import check_picture_path
     from spikformer.visualise.confusion import draw_confusion
+    from spikformer.visualise.figures import check_figure_path
 
     picture = options.confusion or options.weights.with_name(f"{options.weights.stem}_{options.split}_confusion.png")
-    check_picture_path(picture)
+    check_figure_path(picture)
     device = choose_device(options.accelerator)
     model, about = load_trained(options.weights)
-    share = model.about.get("recipe", {}).get("validation_share")
-    data = open_for_model(
-        model.config, about["name"], options.data, class_names=about["class_names"], validation_share=share
-    )
-    with _bar(len(data.split(options.split)), options) as advance:
+    data = open_data(model, about, options.data)
+    with bar("Evaluating", len(data.split(options.split)), enabled=not options.json) as advance:
         found = evaluate(
             model.to(device),
             data,
@@ -77,16 +71,6 @@ def run(options: Options) -> int:
         return 0
     _show(found, data, picture)
     return 0
-
-
-@contextmanager
-def _bar(total: int, options: Options) -> Iterator[Callable[[int], None]]:
-    columns = (TextColumn("Evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    live = console.is_terminal and not options.json
-    with Progress(*columns, console=console, transient=True, disable=not live) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda count: progress.advance(task, count)
 
 
 def _show(found: Evaluation, data: DataSet, picture: Path) -> None:

@@ -1,6 +1,7 @@
 """Convert weights of the authors' code (CIFAR, ImageNet or DVS) into ours. Nothing in a checkpoint is executed.
 
 Example: spikformer import model_best.pth.tar --num-heads 12 --output spikformer_4_384.safetensors
+Example: spikformer import model_best.pth.tar --num-heads 12 --data-set cifar10 --data DIR --image-size 32
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from spikformer.models import Spikformer
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,10 @@ class Options:
     """T; by default the checkpoint's own, or 4 for images and 16 for events."""
     image_size: int | None = None
     """Height and width; by default the checkpoint's own, or open."""
+    data_set: str | None = None
+    """The data set it was trained on, to be noted in the weights, so that evaluate, predict and others can use them."""
+    data: Path | None = None
+    """Folder or archive with that set's files."""
     json: bool = False
     """Print JSON instead of sentences."""
 
@@ -37,9 +45,13 @@ def run(options: Options) -> int:
     output = options.output or options.source.with_name(f"{stem}.spikformer.safetensors")
     if output.suffix != ".safetensors" or output.resolve() == options.source.resolve():
         raise ValueError(f"--output must be another file than the source and end in .safetensors, got {output}.")
+    if options.data is not None and options.data_set is None:
+        raise ValueError("--data is for the set that --data-set names; give both, or neither.")
     model = from_official(
         options.source, num_heads=options.num_heads, time_steps=options.time_steps, image_size=options.image_size
     )
+    if options.data_set is not None:
+        _note_data(model, options.data_set, options.data)
     save(model, output)
     parameters = sum(parameter.numel() for parameter in load(output).parameters())
     if options.json:
@@ -54,3 +66,17 @@ def run(options: Options) -> int:
     )
     console.print(f"Wrote {output}", highlight=False, soft_wrap=True)
     return 0
+
+
+def _note_data(model: Spikformer, name: str, path: Path | None) -> None:
+    from spikformer.cli.weights import check_fits
+    from spikformer.data import open_for_model
+
+    if model.config.image_size is None:
+        raise ValueError("The checkpoint does not tell the size of its images; give --image-size with --data-set.")
+    data = open_for_model(model.config, name, path)
+    if len(data.class_names) != model.config.num_classes:
+        known = model.config.num_classes
+        raise ValueError(f"{name} has {len(data.class_names)} classes, and these weights tell {known} apart.")
+    check_fits(data, model, data.about())
+    model.about["data"] = data.about()

@@ -1,4 +1,4 @@
-"""Weights that remember the data they were trained on, as `train` writes them."""
+"""Weights that remember the data they were trained on, as `train` and `import --data-set` write them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spikformer.data import DataSet
     from spikformer.models import Spikformer
 
 _REMEMBERED = ("name", "class_names", "events", "mean", "std")
@@ -18,8 +19,34 @@ def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     model = load(path)
     about = model.about.get("data")
     if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED):
-        raise ValueError(f"{path} does not say which data it was trained on; only `train` notes that.")
+        raise ValueError(
+            f"{path} does not say which data it was trained on; `train` notes that, and `import --data-set`."
+        )
     if len(about["class_names"]) != model.config.num_classes:
         named, answered = len(about["class_names"]), model.config.num_classes
         raise ValueError(f"{path} names {named} classes and answers with {answered}; it is damaged.")
     return model, about
+
+
+def open_data(model: Spikformer, about: dict[str, Any], path: Path | None) -> DataSet:
+    """The data that weights remember, in the model's form; another is refused."""
+    from spikformer.data import open_for_model
+
+    share = model.about.get("recipe", {}).get("validation_share")
+    data = open_for_model(model.config, about["name"], path, class_names=about["class_names"], validation_share=share)
+    check_fits(data, model, about)
+    return data
+
+
+def check_fits(data: DataSet, model: Spikformer, about: dict[str, Any]) -> None:
+    trained = about["class_names"]
+    if list(data.class_names) != trained:
+        raise ValueError(
+            f"This data has {len(data.class_names)} classes, and the weights know {len(trained)} others; give them "
+            "the data they were trained on."
+        )
+    if data.channels != model.config.in_channels:
+        raise ValueError(
+            f"This data has {data.channels} channels, and the weights want {model.config.in_channels}; give them the "
+            "data they were trained on."
+        )

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.disk import write_atomically
+from spikformer.visualise.figures import SEQUENTIAL, house_style, new_figure, readable_on, save_figure, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _NAMED = 40  # classes; beyond, names would be too small to read
 _NUMBERED = 20
 
 
 def draw_confusion(confusion: Sequence[Sequence[int]], class_names: Sequence[str], path: Path) -> None:
+    """`confusion_figure` as a file."""
+    save_figure(confusion_figure(confusion, class_names), path)
+
+
+@house_style()
+def confusion_figure(confusion: Sequence[Sequence[int]], class_names: Sequence[str]) -> Figure:
     """Rows are true classes, columns answers; shade is the share of a row, numbers are samples."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib import colormaps
 
     counts = np.array(confusion)
     if counts.shape != (len(class_names), len(class_names)):
         raise ValueError(f"A confusion of {len(class_names)} classes has as many rows and columns, got {counts.shape}.")
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     side = min(4.5 + 0.35 * len(class_names), 14.0)
-    figure = Figure(figsize=(side, side), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(side, side, "Which class is taken for which.")
     axes = figure.subplots()
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    axes.imshow(shares, vmin=0, vmax=1)
+    axes.spines[:].set_visible(False)
     axes.set_xlabel("answer")
     axes.set_ylabel("class")
     if len(class_names) <= _NAMED:
-        places = range(len(class_names))
-        axes.set_xticks(places, class_names, rotation=45, ha="right", rotation_mode="anchor")
-        axes.set_yticks(places, class_names)
+        places, names = range(len(class_names)), [shortened(name) for name in class_names]
+        axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(places, names)
     if len(class_names) <= _NUMBERED:
         for row, column in np.argwhere(counts):
-            ink = "white" if shares[row, column] > 0.5 else "black"
+            ink = readable_on(colormaps[SEQUENTIAL](shares[row, column]))
             axes.text(column, row, str(counts[row, column]), ha="center", va="center", color=ink, fontsize=8)
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix.removeprefix(".") or "png")
-    write_atomically(path, content.getvalue())
+    return figure

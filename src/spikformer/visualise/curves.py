@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spikformer.disk import write_atomically
+from spikformer.visualise.figures import COLOURS, INK, house_style, new_figure, save_figure, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,22 +14,23 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Mapping[str, float]]
 
-# Okabe and Ito: told apart by colour-blind eyes.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("-", "--", ":", "-.")  # once all colours are taken
 _SPLITS: dict[str, dict[str, Any]] = {
-    "train": {"linewidth": 1.0, "alpha": 0.7},
-    "validation": {"linewidth": 2.0, "alpha": 1.0},
+    "train": {"linewidth": 0.9},
+    "validation": {"linewidth": 2.2},
 }
 # One epoch makes no line.
 _POINTS = {"train": {"marker": "o", "fillstyle": "none"}, "validation": {"marker": "o", "fillstyle": "full"}}
-_LONGEST_NAME = 40
 
 
 def draw_curves(runs: Mapping[str, Rows], path: Path) -> None:
+    """`curves_figure` as a file."""
+    save_figure(curves_figure(runs), path)
+
+
+@house_style()
+def curves_figure(runs: Mapping[str, Rows]) -> Figure:
     """Rows of metrics by run: training thin, validation thick; a run without rows is refused."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     if not runs:
@@ -38,22 +38,18 @@ def draw_curves(runs: Mapping[str, Rows], path: Path) -> None:
     for name, rows in runs.items():
         if not rows:
             raise ValueError(f"The run {name} has no finished epoch to draw.")
-    figure = Figure(figsize=(10, 4.4), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10, 4.4, "Loss and accuracy by epoch.")
     for axes, quantity in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
         for index, rows in enumerate(runs.values()):
             _plot(axes, rows, quantity, index)
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
-        axes.set_title(quantity, loc="left")
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(quantity)
+        axes.grid()
         if quantity == "accuracy":
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     _add_legend(figure, runs)
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix.removeprefix(".") or "png")
-    write_atomically(path, content.getvalue())
+    return figure
 
 
 def _plot(axes: Axes, rows: Rows, quantity: str, index: int) -> None:
@@ -66,8 +62,8 @@ def _plot(axes: Axes, rows: Rows, quantity: str, index: int) -> None:
 
 
 def _colour(index: int) -> dict[str, Any]:
-    dashes = _DASHES[index // len(_COLOURS) % len(_DASHES)]
-    return {"color": _COLOURS[index % len(_COLOURS)], "linestyle": dashes}
+    dashes = _DASHES[index // len(COLOURS) % len(_DASHES)]
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": dashes}
 
 
 def _add_legend(figure: Figure, runs: Mapping[str, Rows]) -> None:
@@ -76,21 +72,12 @@ def _add_legend(figure: Figure, runs: Mapping[str, Rows]) -> None:
 
     entries: list[tuple[str, dict[str, Any]]] = []
     if len(runs) > 1:
-        entries = [(_short(name), {"linewidth": 2.0, **_colour(index)}) for index, name in enumerate(runs)]
+        entries = [(shortened(name), {"linewidth": 2.0, **_colour(index)}) for index, name in enumerate(runs)]
     points = all(len(rows) == 1 for rows in runs.values())
     for split, style in _SPLITS.items():
         if any(f"{split}_loss" in row for rows in runs.values() for row in rows):
-            colour = _colour(0) if len(runs) == 1 else {"color": "#444444"}
+            colour = _colour(0) if len(runs) == 1 else {"color": INK}
             entries.append((split, {**style, **colour, **(_POINTS[split] if points else {})}))
     handles, labels = [Line2D([], [], **style) for _, style in entries], [label for label, _ in entries]
     columns = max(1, min(len(labels), 100 // (max(map(len, labels)) + 7)))
-    legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
-    for text in legend.get_texts():
-        text.set_parse_math(False)  # a dollar in a name is a dollar
-
-
-def _short(name: str) -> str:
-    """A name as a legend can hold it; matplotlib leaves those out that begin with an underscore."""
-    half = (_LONGEST_NAME - 1) // 2
-    short = name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
-    return f" {short}" if short.startswith("_") else short
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)

@@ -45,6 +45,19 @@ def event_tile(frame: np.ndarray, side: int, brightest: float) -> Image.Image:
     return _fitted(np.clip(colours.round(), 0, 255).astype(np.uint8), side)
 
 
+def sample_picture(sample: np.ndarray) -> np.ndarray:
+    """A sample as uint8 [H, W, RGB]: an image [C, H, W], or of frames [T, 2, H, W] all events at once."""
+    if sample.ndim == 4:
+        counts = sample.sum(0)  # [2, H, W]
+        height, width = counts.shape[-2:]
+        side = max(height, width)
+        tile = np.asarray(event_tile(counts, side, brightest_count(counts)))
+        top, left = (side - height) // 2, (side - width) // 2
+        return tile[top : top + height, left : left + width]
+    channels = sample if len(sample) == 3 else sample[:1]
+    return np.broadcast_to(channels, (3, *channels.shape[1:])).transpose(1, 2, 0)
+
+
 def brightest_count(frames: np.ndarray) -> float:
     """The count to show at full light in all of these frames: the 99th percentile of those above 0.
 

@@ -1,0 +1,171 @@
+"""Ablations: what each grid varies, and how the cells of several seeds become one line.
+
+    for variant in variants("attention", config, "cifar10"):
+        config.override(**variant.overrides)
+
+Training the cells is the command's work; this room only knows what they are and what came out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from typing import Any, Literal, NamedTuple, get_args
+
+from spikformer.analysis.paper_ablations import PaperFigure, paper_figure, paper_sizes, paper_time_steps
+from spikformer.config import ModelConfig
+from spikformer.vocabulary import did_you_mean
+
+Grid = Literal["attention", "time_steps", "neuron", "size"]
+Outcome = Literal["finished", "diverged", "failed"]
+
+# The paper's, then our controls: no mixing of tokens, and Q and K that never learn.
+_ATTENTIONS = ("ssa", "softmax", "softmax_float_value", "identity", "relu", "leaky_relu", "none", "random")
+_UNSCALED = ("softmax", "softmax_float_value", "none")
+_NEURONS = ("lif", "if", "plif")
+_STILL_STEPS = (1, 2, 4, 6)
+_VARIED: dict[Grid, tuple[str, ...]] = {
+    "attention": ("attention",),
+    "time_steps": ("time_steps",),
+    "neuron": ("neuron",),
+    "size": (),  # relative to the recipe's, which may be overridden
+}
+
+
+class Variant(NamedTuple):
+    """One row of a grid."""
+
+    name: str
+    overrides: dict[str, Any]
+    """Of a ModelConfig."""
+    paper: PaperFigure | None
+
+
+def check_grid(word: str) -> Grid:
+    """The grid of that name; another is refused."""
+    for grid in get_args(Grid):
+        if word == grid:
+            return grid
+    hint = did_you_mean(word, get_args(Grid), f"choose from {', '.join(get_args(Grid))}.")
+    raise ValueError(f"There is no ablation {word!r}; {hint}")
+
+
+def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
+    """Fields of a ModelConfig that a grid sets itself, so that nobody else may."""
+    return () if events and grid == "time_steps" else _VARIED[grid]
+
+
+def variants(grid: Grid, config: ModelConfig, data_set: str, *, events: bool = False) -> list[Variant]:
+    """The rows of a grid for a recipe's model. Of `events`, time steps are frames, and no more than the recipe's."""
+    makers = {
+        "attention": lambda: {word: _with_attention(word) for word in _ATTENTIONS},
+        "time_steps": lambda: _with_time_steps(config, data_set, events),
+        "neuron": lambda: {word: _with_neuron(word, config) for word in _NEURONS},
+        "size": lambda: _with_sizes(config, data_set),
+    }
+    made: dict[str, dict[str, Any]] = makers[grid]()
+    return [
+        Variant(name, overrides, paper_figure(data_set, config.override(**overrides), by_size=grid == "size"))
+        for name, overrides in made.items()
+    ]
+
+
+def _with_attention(word: str) -> dict[str, Any]:
+    """Fields that have no effect under a variant go back to what they are when unused."""
+    overrides: dict[str, Any] = {"attention": word}
+    if word in _UNSCALED:
+        overrides["learnable_scale"] = False
+    if word == "none":
+        overrides["qk_pool"] = 1
+    return overrides
+
+
+def _with_neuron(word: str, config: ModelConfig) -> dict[str, Any]:
+    leaks = word != "if"
+    return {"neuron": word, "tau": config.tau if leaks else ModelConfig.tau}
+
+
+def _with_time_steps(config: ModelConfig, data_set: str, events: bool) -> dict[str, dict[str, Any]]:
+    counts: Iterable[int] = _STILL_STEPS
+    if events:
+        whole = config.time_steps
+        tried = (steps for steps in paper_time_steps(data_set) if steps < whole)
+        counts = sorted({max(1, whole // 4), max(1, whole // 2), whole, *tried})
+    return {str(count): {"time_steps": count} for count in counts}
+
+
+def _with_sizes(config: ModelConfig, data_set: str) -> dict[str, dict[str, Any]]:
+    """The paper's sizes for a model that is one of them; else half and all of the depth and the width."""
+    published = paper_sizes(data_set)
+    if len(published) > 1 and (config.depth, config.embed_dim) in published:
+        sizes = {size: model.num_heads for size, model in published.items()}
+    else:
+        depths = dict.fromkeys((max(1, config.depth // 2), config.depth))
+        sizes = {(depth, width): _heads(width, config) for width in _widths(config) for depth in depths}
+    return {
+        f"{depth}-{width}": {"depth": depth, "embed_dim": width, "num_heads": heads}
+        for (depth, width), heads in sizes.items()
+    }
+
+
+def _widths(config: ModelConfig) -> list[int]:
+    """Half the width, where the network's stages can still halve it, and all of it."""
+    half = config.embed_dim // 2
+    halvings = 2 ** (len(config.pool_stages) - 1)
+    return [half, config.embed_dim] if half and half % halvings == 0 else [config.embed_dim]
+
+
+def _heads(width: int, config: ModelConfig) -> int:
+    """As many as keep the features of a head, if that comes out even."""
+    return width // config.head_dim if width % config.head_dim == 0 else 1
+
+
+# What came out.
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One training run: a variant with a seed."""
+
+    variant: str
+    seed: int
+    outcome: Outcome
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """Accuracies as shares; operations and energy (mJ) of one sample. Nothing that was not measured."""
+
+
+class Spread(NamedTuple):
+    """Several seeds' figure."""
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values)
+
+    @property
+    def std(self) -> float | None:
+        """Of the sample (n − 1); one value has none."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One variant over all its seeds; cells that did not finish are counted and have no figures."""
+
+    variant: Variant
+    cells: tuple[CellResult, ...]
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(cell.outcome == outcome for cell in self.cells)
+
+    def figure(self, name: str) -> Spread | None:
+        values = tuple(cell.figures[name] for cell in self.cells if name in cell.figures)
+        return Spread(values) if values else None
+
+
+def summarise(variants: Sequence[Variant], cells: Iterable[CellResult]) -> list[Line]:
+    """A line for each variant, its cells by seed."""
+    by_seed = sorted(cells, key=lambda cell: cell.seed)
+    return [Line(each, tuple(cell for cell in by_seed if cell.variant == each.name)) for each in variants]

@@ -1,0 +1,103 @@
+"""How many multiply-accumulates (MACs) each layer needs, from the shapes it sees.
+
+Batch norms fold into the weights before them, and neurons, pools and residual sums multiply nothing, so three kinds of
+layer are counted: convolutions, linear layers and the product of Q, K and V. Nothing is skipped in silence: a module of
+another kind is refused, and so is any product that PyTorch's own counter sees and this one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from spikformer.layers.mixing import TokenMixing
+from spikformer.layers.synced_norm import SyncedBatchNorm
+from spikformer.models import Spikformer
+from spikformer.neurons import Activation, SpikingNeuron
+
+Order = Literal["query_key_first", "key_value_first"]
+_FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation)
+
+
+@dataclass(frozen=True)
+class LayerOperations:
+    """A layer's MACs for one sample in one time step."""
+
+    name: str
+    kind: Literal["conv", "linear", "attention"]
+    macs: int
+    products: dict[Order, tuple[int, int]] = field(default_factory=dict)
+    """Of attention: the MACs of its first and its second product, by the order they are taken in."""
+    order: Order | None = None
+    """Of attention: the order that runs."""
+
+
+def count_operations(model: Spikformer, image_size: tuple[int, int] | None = None) -> list[LayerOperations]:
+    """The layers of a model in the order they run. `image_size` is needed only where the config leaves it open."""
+    size = image_size or model.config.image_size
+    if size is None:
+        raise ValueError("This model's config leaves image_size open, and operations depend on it; give one.")
+    shapes_only = deepcopy(model).to("meta").eval()
+    counted: list[LayerOperations] = []
+    handles = []
+    for name, module in shapes_only.named_modules():
+        _check_known(name, module)
+        for watchers in (module._forward_hooks, module._forward_pre_hooks):
+            watchers.clear()  # a copy is nothing to those who watch the model
+        if isinstance(module, nn.Conv2d | nn.Linear | TokenMixing):
+            handles.append(module.register_forward_hook(_counting(name, counted)))
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        shapes_only(torch.empty(1, model.config.in_channels, *size, device="meta", dtype=model.head.weight.dtype))
+    for handle in handles:
+        handle.remove()
+    _check_complete(counted, counter.get_total_flops() // 2, model.config.time_steps)
+    return counted
+
+
+def _counting(name: str, counted: list[LayerOperations]) -> Callable[..., None]:
+    def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if isinstance(module, nn.Conv2d):
+            counted.append(LayerOperations(name, "conv", output[0].numel() * module.weight[0].numel()))
+        elif isinstance(module, nn.Linear):
+            counted.append(LayerOperations(name, "linear", output[0].numel() * module.in_features))
+        else:
+            counted.append(_count_attention(name, module, inputs[0]))
+
+    return hook
+
+
+def _count_attention(name: str, mixing: Any, query: Tensor) -> LayerOperations:
+    num_tokens, embed_dim = query.shape[-2:]
+    head_dim = embed_dim // mixing.num_heads
+    products: dict[Order, tuple[int, int]] = {"query_key_first": (num_tokens**2 * embed_dim,) * 2}
+    if not mixing.softmax:  # which needs Q Kᵀ
+        products["key_value_first"] = (num_tokens * embed_dim * head_dim,) * 2
+    order: Order = "query_key_first" if mixing.softmax or num_tokens <= head_dim else "key_value_first"
+    return LayerOperations(name, "attention", sum(products[order]), products, order)
+
+
+def _check_known(name: str, module: nn.Module) -> None:
+    known = isinstance(module, (nn.Conv2d, nn.Linear, TokenMixing, *_FREE))
+    holds_weights = any(True for _ in module.parameters(recurse=False))
+    if not known and (holds_weights or not any(True for _ in module.children())):
+        raise ValueError(
+            f"Operations of {name}, a {type(module).__name__}, cannot be counted; teach it to analysis/operations.py, "
+            "so that no energy is left out."
+        )
+
+
+def _check_complete(counted: list[LayerOperations], seen_by_torch: int, time_steps: int) -> None:
+    first, *others = counted
+    ours = first.macs + time_steps * sum(layer.macs for layer in others)
+    if ours != seen_by_torch:
+        raise ValueError(
+            f"PyTorch sees {seen_by_torch:,} multiply-accumulates in this model and its layers explain {ours:,}; teach "
+            "the difference to analysis/operations.py, so that no energy is left out."
+        )

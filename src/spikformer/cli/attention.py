@@ -1,0 +1,128 @@
+"""Draw what a network looks at: attention of any block, head and time step over the image, black where it is 0.
+
+A map shows how much each patch is looked at: Q Kᵀ · s, averaged over the patches that look, and over heads unless one
+is chosen. Blocks, heads and steps count from 1.
+
+Example: spikformer attention runs/spikformer_tiny_digits/best.safetensors
+Example: spikformer attention best.safetensors --data DIR --samples 4 17 --block 4 --head 2 --output maps.svg
+Example: spikformer attention best.safetensors --files cat.jpg dog.jpg
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from spikformer.cli.watching import Watched
+    from spikformer.models import Spikformer
+
+
+@dataclass(frozen=True)
+class Options:
+    weights: Annotated[Path, tyro.conf.Positional]
+    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    data: Path | None = None
+    """Folder or archive with the data set's files; not needed for embedded sets, nor with --files."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Which part of the data."""
+    samples: tuple[int, ...] = ()
+    """Places of samples in the split, from 0 on; by default four of different classes."""
+    files: tuple[Path, ...] = ()
+    """Pictures or recordings to look at, instead of samples."""
+    block: int | None = None
+    """One block; all of them by default."""
+    head: int | None = None
+    """One head; the mean of all by default."""
+    step: int | None = None
+    """One time step; all of them by default."""
+    output: Path | None = None
+    """Where to draw, as .png, .svg or .pdf; WEIGHTS_attention.png beside the weights by default, numbered where there
+    are several samples."""
+    json: bool = False
+    """Print JSON instead of sentences."""
+
+
+def run(options: Options) -> int:
+    from spikformer.visualise.figures import check_figure_path, save_figure
+
+    if options.files and (options.samples or options.data):
+        raise ValueError("--files takes the place of --data and --samples; give one or the other.")
+    output = options.output or options.weights.with_name(f"{options.weights.stem}_attention.png")
+    check_figure_path(output)
+    figures = [(each, _figure(model, each, options)) for model, each in _watch(options)]
+    drawn = []
+    for number, (watched, figure) in enumerate(figures, 1):
+        path = output if len(figures) == 1 else output.with_stem(f"{output.stem}_{number}")
+        save_figure(figure, path)
+        drawn.append({"picture": str(path), "source": watched.source, "label": watched.label, "answer": watched.answer})
+    if options.json:
+        print(json.dumps(drawn))
+        return 0
+    for (watched, _), row in zip(figures, drawn, strict=True):
+        Console().print(f"{row['picture']}: {watched.title}", highlight=False, soft_wrap=True, markup=False)
+    return 0
+
+
+def _watch(options: Options) -> Iterator[tuple[Spikformer, Watched]]:
+    from spikformer.cli.watching import choose_samples, watch_files, watch_samples
+    from spikformer.cli.weights import load_trained, open_data
+
+    model, about = load_trained(options.weights)
+    _check(options, model)
+    if options.files:
+        yield from ((model, each) for each in watch_files(model, about, options.files))
+        return
+    data = open_data(model, about, options.data)
+    places = options.samples or choose_samples(data, options.split, 4)
+    yield from ((model, each) for each in watch_samples(model, data, options.split, places))
+
+
+def _check(options: Options, model: Spikformer) -> None:
+    config = model.config
+    if config.attention == "none":
+        raise ValueError("This network's attention is 'none': no patch looks at another, so there is nothing to draw.")
+    counts = {"block": config.depth, "head": config.num_heads}
+    for name, count in counts.items():
+        given = getattr(options, name)
+        if given is not None and not 1 <= given <= count:
+            raise ValueError(f"--{name} must be from 1 to {count} for this network, got {given}.")
+
+
+def _figure(model: Spikformer, watched: Watched, options: Options) -> Figure:
+    from spikformer.visualise.attention_maps import attention_figure
+    from spikformer.visualise.tiles import sample_picture
+
+    maps = attention_grids(model, watched, options.head)  # [blocks, T, n_h, n_w]
+    if options.step is not None and not 1 <= options.step <= maps.shape[1]:
+        raise ValueError(f"--step must be from 1 to {maps.shape[1]} for this sample, got {options.step}.")
+    blocks = [options.block - 1] if options.block else list(range(maps.shape[0]))
+    steps = [options.step - 1] if options.step else list(range(maps.shape[1]))
+    rows, columns = [f"block {block + 1}" for block in blocks], [f"step {step + 1}" for step in steps]
+    head = f", head {options.head}" if options.head else ""
+    return attention_figure(
+        sample_picture(watched.sample), maps[blocks][:, steps], rows, columns, f"{watched.title}{head}"
+    )
+
+
+def attention_grids(model: Spikformer, watched: Watched, head: int | None = None) -> np.ndarray:
+    """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
+    import numpy as np
+
+    from spikformer.visualise.attention_maps import received_attention, to_grid
+
+    size = watched.sample.shape[-2:]
+    height, width = (edge // model.config.patch_size for edge in size)
+    heads = slice(None) if head is None else slice(head - 1, head)
+    maps = (attention.maps()[:, 0, heads].abs().float() for attention in watched.seen.attentions.values())
+    by_block = [each.numpy(force=True) for each in maps]
+    return np.stack([[to_grid(received_attention(step), height, width) for step in steps] for steps in by_block])

@@ -1,0 +1,151 @@
+"""What one inference costs, layer by layer, by every convention in use, beside the ANN twin.
+
+An estimate by operation counts on real samples, as all published figures are; docs/energy.md explains the conventions.
+
+Example: spikformer energy runs/spikformer_tiny_digits/best.safetensors
+Example: spikformer energy best.safetensors --data DIR --memory
+Example: spikformer energy --published
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from spikformer.analysis.conventions import Convention, FirstConv
+from spikformer.cli.samples import Measured, bar, batches, open_measured, print_table
+
+if TYPE_CHECKING:
+    from spikformer.analysis.energy import EnergyReport, MemoryCosts
+
+_CONVENTIONS: dict[Convention, str] = {"paper": "paper", "strict": "strict", "entrywise": "entry-wise"}
+_FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "once"}
+
+
+@dataclass(frozen=True)
+class Options(Measured):
+    weights: Annotated[Path | None, tyro.conf.Positional] = None
+    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    mac_pj: float = 4.6
+    """Picojoules of a multiply-accumulate, by default in 32-bit floats at 45 nm."""
+    ac_pj: float = 0.9
+    """Picojoules of an accumulate."""
+    memory: bool = False
+    """Add what moving weights and membranes costs."""
+    weight_pj: float = 10.0
+    """Picojoules to read a weight, with --memory; by default 32 bits from 32 KB at 45 nm."""
+    membrane_pj: float = 10.0
+    """Picojoules to read or write a membrane, with --memory."""
+    published: bool = False
+    """Instead of weights, show the paper's own figures and what comes out when they are counted again."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+
+def run(options: Options) -> int:
+    if options.published:
+        return _show_published(options)
+    from spikformer.analysis.energy import Constants, MemoryCosts, measure_energy
+
+    if options.weights is None:
+        raise ValueError("energy needs weights, such as runs/NAME/best.safetensors, or --published.")
+    constants = Constants(options.mac_pj, options.ac_pj)
+    costs = MemoryCosts(options.weight_pj, options.membrane_pj) if options.memory else None
+    model, data = open_measured(options.weights, options)
+    count = min(options.max_samples, len(data.split(options.split)))
+    with bar("Measuring", count, enabled=not options.json) as advance:
+        samples = batches(model, data, options.split, options.max_samples, options.batch_size)
+        report = measure_energy(model, samples, constants, advance)
+    if options.json:
+        print(json.dumps(report.to_dict() | ({"memory": _memory(report, costs)} if costs else {})))
+        return 0
+    print_table(_layer_table(report))
+    print()
+    print_table(_total_table(report, costs))
+    sentences = [
+        f"{report.num_samples} samples of {data.name}, {options.split}, T = {report.time_steps}; "
+        f"{constants.mac_pj:g} pJ a multiply-accumulate, {constants.ac_pj:g} pJ an accumulate. Estimates by operation "
+        "counts: no chip was measured.",
+    ]
+    if costs:
+        sentences.append(
+            f"Memory: {costs.weight_pj:g} pJ for the weight of every operation, {costs.membrane_pj:g} pJ to read and "
+            "again to write a membrane at every step, nothing reused."
+        )
+    for sentence in sentences:
+        Console().print(sentence, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _layer_table(report: EnergyReport) -> Table:
+    """Energy in nanojoules, which suits a layer."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("Layer", no_wrap=True)
+    for title in ("MACs a step", "Mean input", "Not zero", "Input", *(f"{name} nJ" for name in _CONVENTIONS.values())):
+        table.add_column(title, justify="right")
+    for layer in report.layers:
+        energies = (report.energy_pj(layer.operations(name)) / 1e3 for name in _CONVENTIONS)
+        table.add_row(
+            layer.name,
+            f"{layer.macs:,}",
+            f"{layer.mean_input:.3f}",
+            f"{layer.density:.1%}",
+            "spikes" if layer.binary else "numbers",
+            *(f"{energy:,.1f}" for energy in energies),
+        )
+    return table
+
+
+def _total_table(report: EnergyReport, costs: MemoryCosts | None) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("Convention")
+    for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN twin ÷", *(["with memory µJ"] if costs else [])):
+        table.add_column(title, justify="right")
+    for name, shown in _CONVENTIONS.items():
+        for first_conv, when in _FIRST_CONV.items():
+            operations, energy = report.operations(name, first_conv), report.energy_mj(name, first_conv)
+            moved = [f"{1e3 * (energy + report.memory_mj(costs, name, first_conv)):,.3f}"] if costs else []
+            ratio = f"{report.twin_energy_mj / energy:.2f}" if energy else "–"
+            table.add_row(
+                shown, when, f"{operations.macs:,.0f}", f"{operations.acs:,.0f}", f"{1e3 * energy:,.3f}", ratio, *moved
+            )
+    moved = [f"{1e3 * (report.twin_energy_mj + report.twin_memory_mj(costs)):,.3f}"] if costs else []
+    table.add_row(
+        "ANN twin", "once", f"{report.twin_macs:,}", "0", f"{1e3 * report.twin_energy_mj:,.3f}", "1.00", *moved
+    )
+    return table
+
+
+def _memory(report: EnergyReport, costs: MemoryCosts) -> dict[str, Any]:
+    spent = {
+        name: {first_conv: report.memory_mj(costs, name, first_conv) for first_conv in _FIRST_CONV}
+        for name in _CONVENTIONS
+    }
+    return {"costs": asdict(costs), "energy_mj": spent, "twin_energy_mj": report.twin_memory_mj(costs)}
+
+
+def _show_published(options: Options) -> int:
+    from spikformer.analysis.published import published_figures
+
+    if options.weights is not None:
+        raise ValueError("--published is about the paper's figures, not about weights; leave one of them out.")
+    figures = published_figures()
+    if options.json:
+        print(json.dumps([asdict(figure) | {"agrees": figure.agrees} for figure in figures]))
+        return 0
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("Where", "What", "Printed", "Ours", "", "Counted as"):
+        table.add_column(title, justify="right" if title in ("Printed", "Ours") else "left")
+    for figure in figures:
+        what, mark = f"{figure.what} ({figure.unit})", "=" if figure.agrees else "≠"
+        table.add_row(figure.where, what, figure.printed, figure.shown, mark, figure.counted)
+    print_table(table)
+    agreeing = sum(figure.agrees for figure in figures)
+    Console().print(f"{agreeing} of {len(figures)} agree to the last printed digit.", highlight=False)
+    return 0

@@ -1,0 +1,114 @@
+"""How often neurons fire, and what layers read: by layer and time step, streamed over the data.
+
+Draws the rates of Q, K and V by block, of every layer by step, and the whole numbers that enter each layer.
+
+Example: spikformer firing runs/spikformer_tiny_digits/best.safetensors
+Example: spikformer firing best.safetensors --data DIR --max-samples 10000 --output firing.svg
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from spikformer.cli.samples import Measured, bar, batches, open_measured, print_table
+
+if TYPE_CHECKING:
+    from spikformer.analysis.firing import FiringReport
+
+
+@dataclass(frozen=True)
+class Options(Measured):
+    weights: Annotated[Path, tyro.conf.Positional]
+    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    output: Path | None = None
+    """Where to draw, as .png, .svg or .pdf; WEIGHTS_firing.png beside the weights by default, and beside it
+    …_attention and …_inputs."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+
+def run(options: Options) -> int:
+    from spikformer.analysis.firing import measure_firing
+    from spikformer.visualise.figures import check_figure_path
+
+    output = options.output or options.weights.with_name(f"{options.weights.stem}_firing.png")
+    check_figure_path(output)
+    model, data = open_measured(options.weights, options)
+    count = min(options.max_samples, len(data.split(options.split)))
+    with bar("Measuring", count, enabled=not options.json) as advance:
+        samples = batches(model, data, options.split, options.max_samples, options.batch_size)
+        firing = measure_firing(model, samples, advance)
+    if not firing.outputs:
+        raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")
+    pictures = draw_firing(firing, output)
+    if options.json:
+        print(json.dumps(_to_dict(firing) | {"pictures": [str(path) for path in pictures]}))
+        return 0
+    print_table(_table(firing))
+    where = f"{firing.num_samples} samples of {data.name}, {options.split}; drawn in {', '.join(map(str, pictures))}"
+    Console().print(where, highlight=False, soft_wrap=True, markup=False)
+    return 0
+
+
+def draw_firing(firing: FiringReport, output: Path) -> list[Path]:
+    """Every layer by step, what layers read, and Q, K and V by block where there are any."""
+    import numpy as np
+
+    from spikformer.visualise.figures import save_figure
+    from spikformer.visualise.firing import firing_figure, input_histogram_figure, layer_rates_figure
+
+    counts = np.stack([seen.histogram.sum(0) for seen in firing.inputs.values()])
+    fractions = [float(seen.num_fractions.sum()) for seen in firing.inputs.values()]
+    figures = {
+        output: layer_rates_figure(list(firing.rates), np.stack(list(firing.rates.values()))),
+        output.with_stem(f"{output.stem}_inputs"): input_histogram_figure(list(firing.inputs), counts, fractions),
+    }
+    if firing.attentions:
+        by_block = [seen.rates for seen in firing.attentions.values()]
+        rates = {name: [float(block[name].mean()) for block in by_block] for name in ("Q", "K", "V")}
+        figures[output.with_stem(f"{output.stem}_attention")] = firing_figure(rates)
+    for path, figure in figures.items():
+        save_figure(figure, path)
+    return list(figures)
+
+
+def _table(firing: FiringReport) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("Neurons", no_wrap=True)
+    table.add_column("Number", justify="right")
+    table.add_column("Rate", justify="right")
+    table.add_column("by time step")
+    for name, rates in firing.rates.items():
+        steps = " ".join(f"{rate:5.1%}" for rate in rates)
+        table.add_row(name, f"{firing.num_neurons[name]:,}", f"{rates.mean():.1%}", steps)
+    return table
+
+
+def _to_dict(firing: FiringReport) -> dict[str, Any]:
+    return {
+        "num_samples": firing.num_samples,
+        "time_steps": firing.time_steps,
+        "rates": {name: rates.tolist() for name, rates in firing.rates.items()},
+        "num_neurons": firing.num_neurons,
+        "inputs": {
+            name: {
+                "mean": seen.mean.tolist(),
+                "density": seen.density.tolist(),
+                "histogram": seen.histogram.tolist(),
+                "num_fractions": seen.num_fractions.tolist(),
+                "binary": seen.binary,
+            }
+            for name, seen in firing.inputs.items()
+        },
+        "attention": {
+            layer: {name: rates.tolist() for name, rates in seen.rates.items()}
+            for layer, seen in firing.attentions.items()
+        },
+    }

@@ -1,0 +1,119 @@
+"""Write one HTML page about a run, or several: accuracy, curves, firing, energy, what it looks at, configuration.
+
+Example: spikformer report runs/spikformer_tiny_digits
+Example: spikformer report runs/first runs/second --output comparison.html
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from spikformer.visualise.report import Run
+
+
+@dataclass(frozen=True)
+class Options:
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN…")]
+    """Folders that train wrote; one that is still in training is fine."""
+    data: Path | None = None
+    """Folder or archive with the data set's files; by default where each run found its own."""
+    output: Path | None = None
+    """The page; RUN/report.html by default, report.html for several runs."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Which part of the data to measure on."""
+    samples: int = 6
+    """Inputs whose attention is shown, of as many classes as can be; 0 shows none."""
+    max_samples: int = 512
+    """Inputs to measure firing and energy on, taken from all over the split."""
+    batch_size: int = 128
+    """Samples at a time."""
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+    json: bool = False
+    """Print JSON instead of sentences."""
+
+
+def run(options: Options) -> int:
+    from spikformer import __version__
+    from spikformer.cli.run_measurement import open_run
+    from spikformer.cli.samples import bar
+    from spikformer.training.devices import choose_device
+    from spikformer.visualise.report import Report, check_report_path, write_report
+    from spikformer.visualise.report.wording import progress, summary
+
+    _check(options)
+    output = options.output or (options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html"))
+    device = choose_device(options.accelerator)
+    # Everything that can be wrong is found before anything takes long.
+    opened = [open_run(path, name, options.data, options.split) for path, name in _named(options.runs)]
+    check_report_path(output)
+    total = sum(each.num_passes(options.max_samples) for each in opened)
+    with bar("Measuring", total, enabled=not options.json) as advance:
+        measured = [
+            each.measure(
+                num_shown=options.samples,
+                max_samples=options.max_samples,
+                batch_size=options.batch_size,
+                device=device,
+                on_samples=advance,
+            )
+            for each in opened
+        ]
+        write_report(Report(measured, version=__version__, made=time.strftime("%Y-%m-%d %H:%M")), output)
+    if options.json:
+        print(json.dumps({"report": str(output), "runs": [_figures(each) for each in measured]}))
+        return 0
+    console = Console()
+    for each in measured:
+        for sentence in filter(None, (summary(each), progress(each))):
+            console.print(f"{each.name}: {sentence}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"report: {output}", highlight=False, soft_wrap=True, markup=False)
+    return 0
+
+
+def _check(options: Options) -> None:
+    if not options.runs:
+        raise ValueError("Name at least one run, a folder that `spikformer train` wrote.")
+    for name, value, least in (
+        ("samples", options.samples, 0),
+        ("max-samples", options.max_samples, 1),
+        ("batch-size", options.batch_size, 1),
+    ):
+        if value < least:
+            raise ValueError(f"--{name} must be at least {least}, got {value}.")
+
+
+def _named(runs: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Each run with a name of its own: that of its folder, where two are called alike with as much before it."""
+    places = [path.resolve() for path in runs]
+    if len(set(places)) < len(places):
+        raise ValueError("A run is named twice; name each once.")
+    for path, place in zip(runs, places, strict=True):
+        lengths = range(1, len(place.parts) + 1)
+        tails = (place.parts[-length:] for length in lengths)
+        own = next(tail for tail in tails if sum(other.parts[-len(tail) :] == tail for other in places) == 1)
+        yield path, "/".join(own)
+
+
+def _figures(run: Run) -> dict[str, object]:
+    """What the page says of a run, for machines."""
+    accuracy = {weights.kind: weights.accuracy for weights in run.weights}
+    return {
+        "run": run.name,
+        "recipe": run.recipe,
+        "data": run.data,
+        "split": run.accuracy.split,
+        "epochs": len(run.history),
+        "finished": run.finished,
+        "accuracy": accuracy,
+        "energy": run.energy.to_dict(),
+    }

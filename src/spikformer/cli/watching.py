@@ -1,0 +1,89 @@
+"""Single samples, from a data set or from files, run while the network is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from spikformer.analysis.recorder import Record, record
+from spikformer.data import read_sample
+from spikformer.data.dataset import prepare
+
+if TYPE_CHECKING:
+    from spikformer.data import DataSet
+    from spikformer.models import Spikformer
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A sample, and what the network did with it."""
+
+    sample: np.ndarray
+    """As the set has it: uint8 [C, H, W], or counts of events [T, 2, H, W]."""
+    source: str
+    label: str | None
+    """Its class, if that is known."""
+    answer: str
+    confidence: float
+    seen: Record
+
+    @property
+    def title(self) -> str:
+        truth = f"{self.label}, " if self.label is not None else ""
+        return f"{self.source}: {truth}taken for {self.answer} ({self.confidence:.0%})"
+
+
+def watch_files(model: Spikformer, about: dict[str, Any], files: Sequence[Path]) -> Iterator[Watched]:
+    """Pictures or recordings, brought into the form of the data that the model was trained on."""
+    for path in files:
+        yield _watch(model, about, read_sample(path, model.config, about), path.name, None)
+
+
+def watch_samples(model: Spikformer, data: DataSet, split: str, places: Sequence[int]) -> Iterator[Watched]:
+    """Samples of a split, by their places in it."""
+    samples = data.split(split)
+    for place in places:
+        if not 0 <= place < len(samples):
+            raise ValueError(f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}.")
+        label = data.class_names[int(samples.labels[place])]
+        yield _watch(model, data.about(), samples[place], f"{split} sample {place}", label)
+
+
+@torch.no_grad()
+def _watch(model: Spikformer, about: dict[str, Any], sample: np.ndarray, source: str, label: str | None) -> Watched:
+    weight = model.head.weight
+    inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
+    with record(model.eval()) as seen:
+        shares = model(inputs.to(weight.device, weight.dtype))[0].float().softmax(0)
+    answer = int(shares.argmax())
+    return Watched(sample, source, label, about["class_names"][answer], float(shares[answer]), seen)
+
+
+def choose_samples(data: DataSet, split: str, count: int) -> list[int]:
+    """Places of samples that can be read, one a class as far as that goes, classes spread over all there are."""
+    samples = data.split(split)
+    classes = np.unique(samples.labels)
+    members = {label: iter(np.flatnonzero(samples.labels == label)) for label in classes}
+    spread = classes[np.unique(np.linspace(0, len(classes) - 1, min(count, len(classes))).round().astype(int))]
+    turn = [*spread, *np.setdiff1d(classes, spread)] if count else []
+    chosen: list[int] = []
+    while turn and len(chosen) < count:
+        label = turn.pop(0)
+        place = next((int(place) for place in members[label] if _can_be_read(samples, int(place))), None)
+        if place is not None:
+            chosen.append(place)
+            turn.append(label)  # its next, once every class has had its turn
+    return sorted(chosen, key=lambda place: (int(samples.labels[place]), place))
+
+
+def _can_be_read(samples: Any, place: int) -> bool:
+    try:
+        samples[place]
+    except (ValueError, OSError):
+        return False
+    return True

@@ -1,0 +1,99 @@
+"""The report: runs on one HTML page that needs nothing but itself. It opens from disk, prints, and can be sent.
+
+write_report(Report(runs=[…], version=…, made=…), Path("report.html"))
+
+`content.py` says what is on it, `drawing.py` draws its figures, `numbers.py` and `wording.py` write its text, and
+`page.html` and its neighbours lay it out. Names of classes, runs and files come from anywhere: every text is escaped,
+and the page's policy forbids scripts and requests besides.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from spikformer.disk import write_atomically
+from spikformer.visualise.report import drawing, numbers, wording
+from spikformer.visualise.report.content import Accuracy, Report, Run, Sample, Spiking, Weights
+
+__all__ = [
+    "Accuracy",
+    "Report",
+    "Run",
+    "Sample",
+    "Spiking",
+    "Weights",
+    "check_report_path",
+    "render_report",
+    "write_report",
+]
+
+# What the templates call.
+_FILTERS: tuple[Callable[..., Any], ...] = (
+    drawing.layer_title,
+    numbers.command,
+    numbers.count,
+    numbers.duration,
+    numbers.energy,
+    numbers.percent,
+    numbers.setting,
+    numbers.three_digits,
+    numbers.times,
+    wording.class_bars,
+    wording.configuration,
+    wording.confusions,
+    wording.differences,
+    wording.extremes,
+    wording.layer_unit,
+    wording.overview,
+    wording.progress,
+    wording.step_bars,
+    wording.summary,
+    wording.table_energy,
+)
+_HERE = Path(__file__).parent
+_ENDINGS = (".html", ".htm")
+
+
+def write_report(content: Report, path: Path) -> None:
+    """Write the page; a file there is replaced only by a whole one."""
+    check_report_path(path)
+    write_atomically(path, render_report(content).encode(errors="replace"))  # a folder's name may be no text
+
+
+def render_report(content: Report) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {each.__name__: each for each in _FILTERS}
+    several = len(content.runs) > 1
+    return environment.get_template("page.html").render(
+        report=content,
+        title=wording.title(content),
+        conventions=wording.CONVENTIONS,
+        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        curves=drawing.draw_curves_of(content.runs) if several else None,
+        drawn=[drawing.draw_run(run) for run in content.runs],
+    )
+
+
+def check_report_path(path: Path) -> None:
+    """Refuse a place that cannot be written to, before anything is computed."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}.")
+    if path.suffix.lower() not in _ENDINGS:
+        raise ValueError(f"{path} should end in {' or '.join(_ENDINGS)}, so that a browser opens it.")
+    if not os.path.isdir(path.parent):
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise type(error)(f"{path} cannot be written: {error.strerror}; choose another place.") from None

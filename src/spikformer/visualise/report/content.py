@@ -1,0 +1,174 @@
+"""What a report says, as plain figures: measured by others, drawn and laid out by the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spikformer.analysis.energy import EnergyReport
+from spikformer.analysis.firing import FiringReport
+from spikformer.presets import PaperRow
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One file of weights of a run."""
+
+    kind: str
+    """The "last" finished epoch, or the one that was "best" on validation."""
+    epoch: int
+    sha256: str
+    train_loss: float
+    accuracy: float
+    """On the split that the report is about."""
+    validation_accuracy: float | None
+    """As training found it; None where nothing was held out."""
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.kind}.safetensors"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How right the network is on a split."""
+
+    split: str
+    num_samples: int
+    top1: float
+    top5: float
+    loss: float
+    after_steps: Sequence[float]
+    """Top-1 by the mean readout of the first 1, 2, … T steps."""
+    confusion: Sequence[Sequence[int]]
+    """Samples by their class (row) and by the answer (column)."""
+    unreadable: int = 0
+
+    @property
+    def by_class(self) -> list[float | None]:
+        """Share of right answers of each class; None where it has no samples."""
+        return [row[label] / sum(row) if sum(row) else None for label, row in enumerate(self.confusion)]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One input, what the network took it for, and where it looked."""
+
+    picture: np.ndarray
+    """An image uint8 [C, H, W], or counts of events [T, 2, H, W]."""
+    source: str
+    label: str
+    answer: str
+    confidence: float
+    attention: np.ndarray | None
+    """How much each token is looked at, [blocks, T, n_h, n_w], none negative; None where tokens do not mix."""
+
+    @property
+    def events(self) -> bool:
+        return self.picture.ndim == 4
+
+
+@dataclass(frozen=True)
+class Spiking:
+    """Neurons of one layer while the network sees one sample."""
+
+    sample: Sample
+    layer: str
+    num_neurons: int
+    """That the layer has; some of them are shown."""
+    raster: np.ndarray
+    """Spikes [T, n] of neurons from all over the layer."""
+    membranes: np.ndarray
+    """H before each spike, [T, m], of a few neurons."""
+    spikes: np.ndarray
+    """Of the same few, [T, m]."""
+    names: Sequence[str]
+    """Of the same few."""
+    v_threshold: float
+    v_reset: float
+    maps: Mapping[str, np.ndarray]
+    """Spikes of the stem's layers, summed over channels, [T, H, W]."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what it was, and all that was measured on its weights."""
+
+    name: str
+    recipe: str
+    data: str
+    events: bool
+    class_names: Sequence[str]
+    num_parameters: int
+    time_steps: int
+    planned_epochs: int
+    history: Sequence[Mapping[str, float]]
+    """A row of metrics for each finished epoch."""
+    last: Weights
+    best: Weights | None
+    """None where nothing was held out to choose an epoch by."""
+    accuracy: Accuracy
+    """Of the best weights, or the last; as all that follows."""
+    firing: FiringReport
+    energy: EnergyReport
+    samples: Sequence[Sample]
+    spiking: Spiking | None
+    """None where no neuron spikes, or no sample was to be shown."""
+    settings: Mapping[str, Any]
+    """The recipe, with the model's and the augmentation's settings inside."""
+    environment: Mapping[str, Any]
+    num_train_samples: int
+    paper: PaperRow | None = None
+
+    def __post_init__(self) -> None:
+        if not self.history:
+            raise ValueError(f"The run {self.name} has no finished epoch to report.")
+        rows, names = len(self.accuracy.confusion), len(self.class_names)
+        if rows != names:
+            raise ValueError(
+                f"The run {self.name} names {names} classes, and its confusion has {rows}; name all of them."
+            )
+
+    @property
+    def weights(self) -> list[Weights]:
+        return [self.last, self.best] if self.best else [self.last]
+
+    @property
+    def shown(self) -> Weights:
+        """Those that everything was measured on."""
+        return self.best or self.last
+
+    @property
+    def spikes(self) -> bool:
+        """Whether it is a spiking network at all."""
+        return bool(self.firing.outputs)
+
+    @property
+    def finished(self) -> bool:
+        return len(self.history) >= self.planned_epochs
+
+    @property
+    def seconds(self) -> float | None:
+        """Of training, as far as it was written down."""
+        return self.history[-1].get("seconds")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything on one page."""
+
+    runs: Sequence[Run]
+    version: str
+    """Of the software that measured."""
+    made: str
+    """When."""
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("A report needs a run; give at least one.")
+        names = [run.name for run in self.runs]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Runs of a report have names of their own, got {', '.join(names)}.")

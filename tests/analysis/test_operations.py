@@ -1,0 +1,224 @@
+"""MACs by closed formulas for every model, and no product that goes uncounted."""
+
+from copy import deepcopy
+from math import prod
+from typing import get_args
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import spikformer as sf
+from spikformer.analysis.operations import LayerOperations, count_operations
+from spikformer.analysis.recorder import record
+from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.config import ModelConfig
+from spikformer.models import Spikformer
+from spikformer.presets import get_preset
+from spikformer.vocabulary import Attention
+
+TINY = "spikformer_tiny_digits"
+
+
+def on_paper(config: ModelConfig) -> list[tuple[str, str, int]]:
+    """Name, kind and MACs of every layer, from the description of the network alone."""
+    height, width = config.image_size or (0, 0)
+    channels, layers = config.in_channels, []
+    for stage, (wide, pooled) in enumerate(zip(config.stage_channels, config.pool_stages, strict=True)):
+        layers.append((f"stem.stages.{stage}.conv", "conv", height * width * 9 * channels * wide))
+        height, width, channels = height // (1 + pooled), width // (1 + pooled), wide
+    n, d, hidden = height * width, config.embed_dim, config.mlp_dim
+    layers.append(("stem.position.conv", "conv", n * 9 * d * d))
+    mixed = "softmax" in config.attention or n <= config.head_dim
+    for block in range(config.depth):
+        projected = ("value",) if config.attention == "none" else ("value", "query", "key")
+        layers += [(f"blocks.{block}.attention.{name}.linear", "linear", n * d * d) for name in projected]
+        if config.attention != "none":
+            cost = 2 * n * n * d if mixed else 2 * n * d * config.head_dim
+            layers.append((f"blocks.{block}.attention.mixing", "attention", cost))
+        layers.append((f"blocks.{block}.attention.projection.linear", "linear", n * d * d))
+        layers += [(f"blocks.{block}.mlp.{name}.linear", "linear", n * d * hidden) for name in ("hidden", "output")]
+    return [*layers, ("head", "linear", d * config.num_classes)]
+
+
+def count(config: ModelConfig) -> list[LayerOperations]:
+    with torch.device("meta"):
+        return count_operations(Spikformer(config))
+
+
+def listed(layers: list[LayerOperations]) -> list[tuple[str, str, int]]:
+    return [(layer.name, layer.kind, layer.macs) for layer in layers]
+
+
+@pytest.mark.parametrize("name", sf.list_models())
+def test_every_model(name: str) -> None:
+    """In one step, for speed: MACs of a step are the same in all."""
+    config = get_preset(name).config
+    assert listed(count(config.override(time_steps=1))) == on_paper(config)
+
+
+def test_the_largest_part_is_not_lost() -> None:
+    """Of 4-384 for CIFAR-10, half lies in linear layers, which a counter once skipped by their names."""
+    layers = count(get_preset("spikformer_4_384_cifar10").config)
+    by_kind = {kind: sum(layer.macs for layer in layers if layer.kind == kind) for kind in ("conv", "linear")}
+    assert by_kind["linear"] == 4 * 12 * 64 * 384**2 + 384 * 10
+    assert by_kind["conv"] == 9 * (32**2 * (3 * 48 + 48 * 96 + 96 * 192) + 16**2 * 192 * 384 + 8**2 * 384**2)
+
+
+@pytest.mark.parametrize("attention", get_args(Attention))
+@pytest.mark.parametrize("num_heads", [4, 2, 8])
+def test_every_attention_in_both_orders(attention: str, num_heads: int) -> None:
+    """Of 16 tokens, heads of 16, 32 and 8 features: as many, fewer and more tokens than features."""
+    config = get_preset(TINY).config.override(attention=attention, num_heads=num_heads)
+    layers = count(config)
+    assert listed(layers) == on_paper(config)
+    for layer in layers:
+        if layer.kind != "attention":
+            assert (layer.products, layer.order) == ({}, None)
+            continue
+        expected = {"query_key_first": (16 * 16 * 64,) * 2}
+        if "softmax" not in attention:
+            expected["key_value_first"] = (16 * 64 * 64 // num_heads,) * 2
+        assert layer.products == expected
+        assert layer.order == min(expected, key=lambda order: expected[order])
+        assert layer.macs == sum(expected[layer.order])
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [(TINY, {}), ("spikformer_2_256_dvs128", {}), ("transformer_4_384_cifar10", {}), (TINY, {"time_steps": 3})],
+)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_real_networks_whatever_their_dtype_and_steps(name: str, overrides: dict[str, int], dtype: torch.dtype) -> None:
+    config = shrunk(name, **overrides)
+    assert listed(count_operations(Spikformer(config).to(dtype))) == on_paper(config)
+
+
+def test_an_open_size_has_to_be_given() -> None:
+    model = sf.create_model(TINY, image_size=None)
+    with pytest.raises(ValueError, match="leaves image_size open, and operations depend on it; give one"):
+        count_operations(model)
+    assert listed(count_operations(model, (12, 8))) == on_paper(get_preset(TINY).config.override(image_size=(12, 8)))
+
+
+def test_counting_leaves_the_model_alone() -> None:
+    model = specimen(shrunk(TINY)).train()
+    before = deepcopy(model.state_dict())
+    count_operations(model)
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_those_who_watch_the_model_do_not_see_it_counted() -> None:
+    model = specimen(shrunk(TINY))
+    calls = []
+    model.head.register_forward_hook(lambda _module, _inputs, output: calls.append(output.sum().item()))
+    model.head.register_forward_pre_hook(lambda _module, inputs: calls.append(inputs[0].sum().item()))
+    with torch.no_grad(), record(model) as seen:
+        model(frames_for(model.config, 2))
+        count_operations(model)
+    assert len(calls) == 2
+    assert seen.spikes["stem.position.neuron"].shape[1] == 2
+    assert len(model.head._forward_hooks) == len(model.head._forward_pre_hooks) == 1
+
+
+class Wrapped(nn.Module):
+    def __init__(self, linear: nn.Module) -> None:
+        super().__init__()
+        self.inside = linear
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inside(x)
+
+
+class Skewed(Wrapped):
+    """A product that belongs to no layer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inside(x) + x @ torch.ones(x.shape[-1], 256, dtype=x.dtype, device=x.device)
+
+
+class Twice(nn.Linear):
+    """Calls itself a linear layer and is two."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + super().forward(x)
+
+
+class Convolved(Wrapped):
+    """A convolution that belongs to no layer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        kernel = torch.ones(16, 16, 1, dtype=x.dtype, device=x.device)
+        return self.inside(nn.functional.conv1d(x, kernel))
+
+
+class Timeless(Wrapped):
+    """Computed for the first step only, and shown at all of them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inside(x[:1]).expand(len(x), -1, -1)
+
+
+def test_a_known_layer_inside_an_unknown_module_is_counted() -> None:
+    model = sf.create_model(TINY)
+    hidden = model.blocks[1].mlp.hidden
+    hidden.linear = Wrapped(hidden.linear)
+    found = listed(count_operations(model))
+    assert ("blocks.1.mlp.hidden.linear.inside", "linear", 16 * 64 * 256) in found
+    assert [macs for *_, macs in found] == [macs for *_, macs in on_paper(model.config)]
+
+
+def test_groups_and_strides_are_counted() -> None:
+    model = sf.create_model(TINY)
+    model.stem.position.conv = nn.Conv2d(64, 64, 5, padding=2, groups=8)
+    found = {layer.name: layer.macs for layer in count_operations(model)}
+    assert found["stem.position.conv"] == 16 * 64 * 25 * 8
+
+
+@pytest.mark.parametrize("kind", [Skewed, Convolved, Timeless])
+def test_a_product_outside_of_layers_is_refused(kind: type[Wrapped]) -> None:
+    model = sf.create_model(TINY)
+    hidden = model.blocks[0].mlp.hidden
+    hidden.linear = kind(hidden.linear)
+    with pytest.raises(
+        ValueError, match=r"PyTorch sees [\d,]+ multiply-accumulates .* its layers explain [\d,]+; teac"
+    ):
+        count_operations(model)
+
+
+def test_a_layer_that_multiplies_more_than_its_kind_is_refused() -> None:
+    model = sf.create_model(TINY)
+    model.blocks[0].mlp.hidden.linear = Twice(64, 256)
+    ours = on_paper(model.config)
+    total = ours[0][2] + 4 * sum(macs for _, _, macs in ours[1:])
+    sentence = f"PyTorch sees {total + 4 * prod((16, 64, 256)):,} .* explain {total:,};"
+    with pytest.raises(ValueError, match=sentence):
+        count_operations(model)
+
+
+@pytest.mark.parametrize(
+    ("module", "kind"),
+    [
+        (nn.Conv1d(4, 4, 1), "Conv1d"),
+        (nn.Bilinear(2, 2, 2), "Bilinear"),
+        (nn.MultiheadAttention(4, 2), "MultiheadAttention"),
+        (nn.LayerNorm(4), "LayerNorm"),
+        (nn.Softmax(-1), "Softmax"),
+        (nn.ParameterList([torch.ones(2)]), "ParameterList"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_module_of_an_unknown_kind_is_refused_wherever_it_is(module: nn.Module, kind: str) -> None:
+    model = sf.create_model(TINY)
+    model.blocks[1].attention.extra = module
+    with pytest.raises(ValueError, match=rf"Operations of blocks\.1\.attention\.extra, a {kind}, cannot be counted; t"):
+        count_operations(model)
+
+
+def test_a_weight_that_hangs_in_a_container_is_refused() -> None:
+    model = sf.create_model(TINY)
+    model.blocks[0].mlp.gate = nn.Parameter(torch.ones(64, 64))
+    with pytest.raises(ValueError, match=r"Operations of blocks\.0\.mlp, a SpikingMLP, cannot be counted"):
+        count_operations(model)

@@ -1,0 +1,188 @@
+"""`spikformer attention`: maps of the right block, head and step over the right sample, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import spikformer as sf
+from spikformer.analysis.recorder import record
+from spikformer.cli.attention import attention_grids
+from spikformer.cli.watching import watch_samples
+from spikformer.data import open_dataset
+
+DIGITS = open_dataset("digits")
+
+
+def letters(path: Path) -> list[str]:
+    """The words of an SVG."""
+    return [
+        line.split(">")[1].split("<")[0] for line in path.read_text().splitlines() if line.strip().startswith("<text")
+    ]
+
+
+def test_grids_are_how_much_each_patch_is_looked_at(weights: Path) -> None:
+    model = sf.load(weights)
+    (watched,) = watch_samples(model, DIGITS, "test", [5])
+    with torch.no_grad(), record(model.eval()) as seen:
+        model(DIGITS.prepare(DIGITS.test[5][None]))
+    grids = attention_grids(model, watched)
+    assert grids.shape == (2, 4, 4, 4)
+    for block in range(2):
+        maps = seen.attention(f"blocks.{block}.attention").maps()[:, 0]  # [T, h, N, N]: who looks, and at whom
+        np.testing.assert_allclose(grids[block].reshape(4, 16), maps.mean((1, 2)), rtol=1e-6)
+        by_head = [attention_grids(model, watched, head)[block] for head in range(1, 5)]
+        np.testing.assert_allclose(np.mean(by_head, 0), grids[block], rtol=1e-5)
+        np.testing.assert_allclose(by_head[2].reshape(4, 16), maps[:, 2].mean(1), rtol=1e-6)
+    assert grids.max() > 0
+
+
+def test_attention_with_a_sign_is_shown_by_its_size(tmp_path: Path, write_weights: Callable[..., Path]) -> None:
+    model = sf.load(write_weights(tmp_path / "identity.safetensors", attention="identity"))
+    (watched,) = watch_samples(model, DIGITS, "test", [5])
+    maps = watched.seen.attention("blocks.0.attention").maps()[:, 0]
+    assert (maps < 0).any()
+    np.testing.assert_allclose(attention_grids(model, watched)[0].reshape(4, 16), maps.abs().mean((1, 2)), rtol=1e-5)
+
+
+def test_four_classes_beside_the_weights(weights: Path, run_here) -> None:
+    drawn = json.loads(run_here("attention", weights, "--json").stdout)
+    assert [Path(row["picture"]).name for row in drawn] == [f"best_attention_{number}.png" for number in range(1, 5)]
+    assert [row["label"] for row in drawn] == ["0", "3", "6", "9"], "spread over all classes"
+    for row in drawn:
+        place = int(row["source"].removeprefix("test sample "))
+        assert DIGITS.class_names[DIGITS.test.labels[place]] == row["label"]
+        with Image.open(row["picture"]) as picture:
+            picture.load()
+            assert picture.format == "PNG"
+            assert picture.width > picture.height > 300
+    assert len(list(weights.parent.iterdir())) == 5
+
+
+def test_one_sample_has_the_name_itself_and_is_told(weights: Path, run_here) -> None:
+    said = run_here("attention", weights, "--samples", 7, "--split", "validation")
+    assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors", "best_attention.png"]
+    label = DIGITS.class_names[DIGITS.validation.labels[7]]
+    assert said.stdout.startswith(f"{weights.parent / 'best_attention.png'}: validation sample 7: {label}, taken for ")
+
+
+def test_rows_are_blocks_and_columns_are_steps(weights: Path, tmp_path: Path, run_here) -> None:
+    def drawn(*words: object) -> list[str]:
+        run_here("attention", weights, "--samples", 3, "--output", tmp_path / "maps.svg", *words)
+        return letters(tmp_path / "maps.svg")
+
+    everything = drawn()
+    assert [word for word in everything if word.startswith("block")] == ["block 1", "block 2"]
+    assert [word for word in everything if word.startswith("step")] == [f"step {step}" for step in range(1, 5)]
+    assert not any("head" in word for word in everything)
+    chosen = drawn("--block", 2, "--head", 3, "--step", 4)
+    assert sorted(word for word in chosen if word.startswith(("block", "step"))) == ["block 2", "step 4"]
+    assert any(word.endswith(", head 3") for word in chosen)
+
+
+def test_a_choice_shows_another_picture(weights: Path, tmp_path: Path, run_here) -> None:
+    contents = set()
+    for number, words in enumerate(
+        (("--block", 1), ("--block", 2), ("--block", 2, "--head", 1), ("--block", 2, "--head", 2))
+    ):
+        path = tmp_path / f"{number}.png"
+        run_here("attention", weights, "--samples", 3, "--step", 4, "--output", path, *words)
+        with Image.open(path) as picture:
+            contents.add(np.asarray(picture)[-picture.height // 2 :].tobytes())
+    assert len(contents) == 4
+
+
+def test_events(event_weights: Path, tmp_path: Path, run_here) -> None:
+    (drawn,) = json.loads(
+        run_here("attention", event_weights, "--samples", 2, "--output", tmp_path / "a.svg", "--json").stdout
+    )
+    assert drawn["source"] == "test sample 2"
+    assert "step 8" in letters(tmp_path / "a.svg")
+
+
+def test_files_instead_of_samples(weights: Path, tmp_path: Path, run_here) -> None:
+    paths = [tmp_path / "seven [7].png", tmp_path / "wide.png"]
+    Image.fromarray(DIGITS.test[3][0]).save(paths[0])
+    Image.new("RGB", (40, 20), (200, 30, 90)).save(paths[1])
+    output = tmp_path / "maps.png"
+    drawn = json.loads(run_here("attention", weights, "--files", *paths, "--output", output, "--json").stdout)
+    assert [row["source"] for row in drawn] == ["seven [7].png", "wide.png"]
+    assert [row["label"] for row in drawn] == [None, None]
+    assert [Path(row["picture"]).name for row in drawn] == ["maps_1.png", "maps_2.png"]
+    sample = json.loads(run_here("attention", weights, "--samples", 3, "--json").stdout)
+    assert drawn[0]["answer"] == sample[0]["answer"], "the same pixels"
+    text = run_here("attention", weights, "--files", paths[0], "--output", output).stdout
+    assert text.startswith(f"{output}: seven [7].png: taken for ")
+
+
+def test_recordings_instead_of_samples(event_weights: Path, tmp_path: Path, run_here) -> None:
+    events = np.zeros(200, [("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "?")])
+    events["t"], events["x"], events["y"] = np.arange(200), np.arange(200) % 16, np.arange(200) % 13
+    np.save(tmp_path / "moving.npy", events)
+    (drawn,) = json.loads(run_here("attention", event_weights, "--files", tmp_path / "moving.npy", "--json").stdout)
+    assert drawn["source"] == "moving.npy"
+    assert (event_weights.parent / "best_attention.png").is_file()
+
+
+def test_as_users_run_it(weights: Path, run) -> None:
+    text = run("attention", weights, "--samples", 1, 2).stdout
+    assert text.count("test sample") == 2
+    assert (weights.parent / "best_attention_2.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--block", 3), "--block must be from 1 to 2 for this network, got 3."),
+        (("--block", 0), "--block must be from 1 to 2 for this network, got 0."),
+        (("--head", 5), "--head must be from 1 to 4 for this network, got 5."),
+        (("--head", -1), "--head must be from 1 to 4 for this network, got -1."),
+        (("--step", 5), "--step must be from 1 to 4 for this sample, got 5."),
+        (("--step", 0), "--step must be from 1 to 4 for this sample, got 0."),
+        (("--samples", 0, 359), "digits has 359 samples for test, counted from 0; got 359."),
+        (("--samples", -1), "digits has 359 samples for test, counted from 0; got -1."),
+        (
+            ("--files", "x.png", "--samples", 1),
+            "--files takes the place of --data and --samples; give one or the other.",
+        ),
+        (
+            ("--files", "x.png", "--data", "."),
+            "--files takes the place of --data and --samples; give one or the other.",
+        ),
+        (("--files", "/nowhere/x.png"), "There is no file /nowhere/x.png."),
+        (("--output", "a.jpg"), "a.jpg should end in one of .png, .svg, .pdf, to say the format of the figure."),
+        (("--output", "nowhere/a.png"), "There is no folder nowhere to write a.png into; create it first."),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_mistakes_are_sentences_and_leave_nothing(
+    words: tuple[object, ...], sentence: str, weights: Path, refusal: Callable[..., str]
+) -> None:
+    assert refusal("attention", weights, *words) == sentence
+    assert list(weights.parent.iterdir()) == [weights]
+
+
+def test_where_there_is_nothing_to_look_at(
+    tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+) -> None:
+    path = write_weights(tmp_path / "none.safetensors", attention="none")
+    assert "no patch looks at another, so there is nothing to draw" in refusal("attention", path)
+
+
+def test_a_file_that_is_no_picture(weights: Path, tmp_path: Path, refusal: Callable[..., str]) -> None:
+    good, bad = tmp_path / "good.png", tmp_path / "bad.png"
+    Image.new("L", (8, 8)).save(good)
+    bad.write_bytes(b"no picture")
+    assert f"{bad} cannot be read" in refusal("attention", weights, "--files", good, bad)
+    assert list(weights.parent.iterdir()) == [weights], "not even of the good one"
+
+
+def test_a_full_disk_is_a_failure_of_one_sentence(weights: Path, full_disk, refusal: Callable[..., str]) -> None:
+    with full_disk():
+        sentence = refusal("attention", weights, "--samples", 1, code=1)
+    assert sentence == f"{weights.parent / 'best_attention.png'} cannot be written: File too large."
+    assert list(weights.parent.iterdir()) == [weights]

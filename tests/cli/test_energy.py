@@ -1,0 +1,133 @@
+"""`spikformer energy`: the auditor's figures, whole and as the API has them, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import spikformer as sf
+from spikformer.analysis.energy import Constants, MemoryCosts, measure_energy
+from spikformer.analysis.published import published_figures
+from spikformer.cli.samples import batches
+from spikformer.data import open_dataset
+
+FEW = ("--max-samples", 6, "--batch-size", 4)
+
+
+def as_measured(weights: Path, split: str = "test", **options: object) -> dict[str, object]:
+    model = sf.load(weights)
+    samples = batches(model, open_dataset("digits"), split, 6, 4)
+    return json.loads(json.dumps(measure_energy(model, samples, **options).to_dict()))
+
+
+def test_figures_are_those_of_the_api(weights: Path, run_here) -> None:
+    said = run_here("energy", weights, *FEW, "--json")
+    assert json.loads(said.stdout) == as_measured(weights)
+    assert said.stderr == ""
+    assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors"], "nothing is written"
+
+
+def test_event_networks(event_weights: Path, run_here) -> None:
+    found = json.loads(run_here("energy", event_weights, *FEW, "--json").stdout)
+    assert (found["num_samples"], found["time_steps"]) == (6, 8)
+    for by_convention in found["energy_mj"].values():
+        assert by_convention["every_step"] == by_convention["once"]
+
+
+def test_tables_show_every_layer_and_convention_and_cut_no_digit(weights: Path, run_here, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run_here("energy", weights, *FEW, "--memory").stdout
+    memory = json.loads(run_here("energy", weights, *FEW, "--memory", "--json").stdout)["memory"]
+    found = as_measured(weights)
+    assert "…" not in text
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    for layer in found["layers"]:
+        line = lines[layer["name"]]
+        assert f"{layer['macs']:,}" in line
+        assert f"{layer['mean_input']:.3f}" in line
+        assert ("spikes" if layer["binary"] else "numbers") in line
+        for energies in layer["energy_pj"].values():
+            assert f"{energies['every_step'] / 1e3:,.1f}" in line
+    for shown, name in (("paper", "paper"), ("strict", "strict"), ("entry-wise", "entrywise")):
+        for when, first_conv in (("at every step", "every_step"), ("once", "once")):
+            (line,) = [line for line in text.splitlines() if line.startswith(shown) and f" {when} " in line]
+            energy = found["energy_mj"][name][first_conv]
+            assert f"{1e3 * energy:,.3f}" in line
+            assert f"{found['operations'][name][first_conv]['acs']:,.0f}" in line
+            assert f" {found['twin']['energy_mj'] / energy:.2f} " in line
+            assert line.endswith(f" {1e3 * (energy + memory['energy_mj'][name][first_conv]):,.3f}  ")
+    twin = next(line for line in text.splitlines() if line.startswith("ANN twin"))
+    assert f"{found['twin']['macs']:,}" in twin
+    assert twin.endswith(f" {1e3 * (found['twin']['energy_mj'] + memory['twin_energy_mj']):,.3f}  ")
+    assert "6 samples of digits, test, T = 4; 4.6 pJ a multiply-accumulate, 0.9 pJ an accumulate." in text
+    assert "no chip was measured" in text
+    assert "Memory: 10 pJ for the weight of every operation" in text
+
+
+def test_constants_and_memory_are_options(weights: Path, run_here) -> None:
+    words = ("--mac-pj", 2, "--ac-pj", 0.5, "--memory", "--weight-pj", 7, "--membrane-pj", 0)
+    found = json.loads(run_here("energy", weights, *FEW, *words, "--json").stdout)
+    memory = found.pop("memory")
+    assert found == as_measured(weights, constants=Constants(2, 0.5))
+    assert memory["costs"] == {"weight_pj": 7, "membrane_pj": 0}
+    strict = found["operations"]["strict"]["once"]
+    assert memory["energy_mj"]["strict"]["once"] == pytest.approx(7e-9 * (strict["macs"] + strict["acs"]))
+    assert memory["twin_energy_mj"] == pytest.approx(7e-9 * found["twin"]["macs"])
+    assert "memory" not in json.loads(run_here("energy", weights, *FEW, "--json").stdout)
+    default = json.loads(run_here("energy", weights, *FEW, "--memory", "--json").stdout)["memory"]
+    assert default["costs"] == vars(MemoryCosts())
+
+
+def test_samples_come_from_all_over_a_split(weights: Path, run_here) -> None:
+    everything, train = (
+        json.loads(run_here("energy", weights, "--split", *words, "--json").stdout)
+        for words in (("validation", "--max-samples", 10**6), ("train", *FEW))
+    )
+    assert (everything["num_samples"], train["num_samples"]) == (143, 6)
+    assert train == as_measured(weights, split="train") != as_measured(weights)
+
+
+def test_conventional_networks_are_measured_too(tmp_path: Path, write_weights: Callable[..., Path], run_here) -> None:
+    twin = {"neuron": "relu", "attention": "softmax_float_value", "time_steps": 1}
+    path = write_weights(tmp_path / "twin.safetensors", **twin)
+    found = json.loads(run_here("energy", path, *FEW, "--json").stdout)
+    assert found["energy_mj"]["strict"]["once"] == pytest.approx(found["twin"]["energy_mj"])
+    assert "ANN twin" in run_here("energy", path, *FEW).stdout
+
+
+def test_the_papers_figures(run_here) -> None:
+    figures = published_figures()
+    rows = json.loads(run_here("energy", "--published", "--json").stdout)
+    assert [row["printed"] for row in rows] == [figure.printed for figure in figures]
+    assert [row["agrees"] for row in rows] == [figure.agrees for figure in figures]
+    text = run_here("energy", "--published").stdout
+    assert text.splitlines()[-1] == "37 of 49 agree to the last printed digit."
+    (line,) = [line for line in text.splitlines() if "Spikformer-8-768" in line and "96 channels" in line]
+    assert "21.477  22.274  ≠" in line
+
+
+def test_as_users_run_it(weights: Path, run) -> None:
+    text = run("energy", weights, *FEW).stdout
+    assert "blocks.1.attention.projection.linear" in text
+    assert "6 samples of digits" in text
+
+
+def test_mistakes_are_sentences(weights: Path, tmp_path: Path, refusal: Callable[..., str]) -> None:
+    assert refusal("energy", "nowhere.safetensors") == "There is no file nowhere.safetensors."
+    assert "energy needs weights, such as runs/NAME/best.safetensors, or --published" in refusal("energy")
+    assert "leave one of them out" in refusal("energy", weights, "--published")
+    assert "mac_pj must be a finite number of picojoules, at least 0, got nan" in refusal(
+        "energy", weights, "--mac-pj", "nan"
+    )
+    assert "ac_pj must be" in refusal("energy", weights, "--ac-pj", -1)
+    assert "membrane_pj must be" in refusal("energy", weights, "--memory", "--membrane-pj", "inf")
+    assert "--max-samples must be at least 1, got 0" in refusal("energy", weights, "--max-samples", 0)
+    assert "--batch-size must be at least 1, got -3" in refusal("energy", weights, "--batch-size", -3)
+    assert "digits is embedded and reads no files" in refusal("energy", weights, "--data", tmp_path)
+    assert "There is no GPU that PyTorch can use here" in refusal("energy", weights, "--accelerator", "gpu")
+
+
+def test_wrong_options_are_refused_by_name(weights: Path, run_here) -> None:
+    assert "--max-sample" in run_here("energy", weights, "--max-sample", 3, code=2).stderr
+    assert "validation" in run_here("energy", weights, "--split", "training", code=2).stderr

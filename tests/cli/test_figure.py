@@ -1,0 +1,260 @@
+"""`spikformer figure`: each figure drawn from real runs, in every format, and what each refuses."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import spikformer as sf
+from spikformer.analysis.recorder import record
+from spikformer.cli.figure import Products, _collect_products
+from spikformer.cli.samples import batches
+from spikformer.data import open_dataset
+from spikformer.training import RunFolder
+
+ROWS = [
+    {"epoch": 1, "train_loss": 2.3, "train_accuracy": 0.2, "validation_accuracy": 0.3, "seconds": 1.0},
+    {"epoch": 2, "train_loss": 1.1, "train_accuracy": 0.6, "validation_accuracy": 0.7, "seconds": 2.0},
+]
+TWIN = {"neuron": "relu", "attention": "softmax_float_value", "time_steps": 1}
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where figures are drawn unless another place is named."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., Path]:
+    def make(*names: str) -> Path:
+        folder = RunFolder(tmp_path.joinpath(*names))
+        folder.open_new()
+        folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
+        return folder.path
+
+    return make
+
+
+def assert_picture(path: Path) -> None:
+    with Image.open(path) as picture:
+        picture.load()
+        assert picture.format == "PNG"
+        assert len(np.unique(np.asarray(picture.convert("L")))) > 10, "something is drawn"
+
+
+def drawn_here() -> list[str]:
+    return sorted(os.listdir())
+
+
+def test_surrogate(run_here) -> None:
+    assert run_here("figure", "surrogate").stdout == "Drew surrogate.png\n"
+    assert_picture(Path("surrogate.png"))
+    told = json.loads(run_here("figure", "surrogate", "--alpha", 2, "--output", "steep.svg", "--json").stdout)
+    assert told == {"pictures": ["steep.svg"]}
+    text = Path("steep.svg").read_text()
+    assert "sigmoid" in text
+    assert "arctan" in text
+    assert drawn_here() == ["steep.svg", "surrogate.png"]
+
+
+def test_curves_of_one_run_and_of_several(make_run: Callable[..., Path], run_here) -> None:
+    one, other, namesake = make_run("first"), make_run("second"), make_run("more", "first")
+    assert run_here("figure", "curves", one).stdout == "Drew curves.png\n"
+    assert_picture(Path("curves.png"))
+    run_here("figure", "curves", one, other, "--output", "two.svg")
+    text = Path("two.svg").read_text()
+    assert ">first<" in text
+    assert ">second<" in text
+    run_here("figure", "curves", one, namesake, "--output", "namesakes.svg")
+    assert "more/first" in Path("namesakes.svg").read_text(), "told apart by their paths"
+
+
+def test_products_of_several_networks(tmp_path: Path, write_weights: Callable[..., Path], run_here) -> None:
+    ssa, again, identity = (
+        write_weights(tmp_path / f"{name}.safetensors", attention=attention)
+        for name, attention in (("ssa", "ssa"), ("again", "ssa"), ("identity", "identity"))
+    )
+    words = ("figure", "products", ssa, again, identity, "--max-samples", 4)
+    assert run_here(*words).stdout == "Drew products.png\n"
+    assert_picture(Path("products.png"))
+    run_here(*words, "--output", "products.svg")
+    text = Path("products.svg").read_text()
+    assert "identity" in text
+    assert "again" in text, "two of the same attention are told apart"
+
+
+def test_raster_and_membranes(weights: Path, run_here) -> None:
+    said = run_here("figure", "raster", weights, "--sample", 3)
+    assert said.stdout == "Drew raster.png\nDrew raster_membranes.png\n"
+    for name in drawn_here():
+        assert_picture(Path(name))
+    words = ("--layer", "stem.stages.1.neuron", "--traces", 5, 9, "--output", "r.svg", "--json")
+    assert json.loads(run_here("figure", "raster", weights, *words).stdout) == {
+        "pictures": ["r.svg", "r_membranes.svg"]
+    }
+    raster, membranes = Path("r.svg").read_text(), Path("r_membranes.svg").read_text()
+    digits = open_dataset("digits")
+    assert ">stem.stages.1.neuron<" in raster
+    assert f">test sample 0: {digits.class_names[digits.test.labels[0]]}, taken for" in raster
+    assert "neuron 5" in membranes
+    assert "neuron 9" in membranes
+    assert "neuron 0" not in membranes
+
+
+def test_titles_fit_into_a_raster(weights: Path, run_here) -> None:
+    """The narrowest with the longest name: what is cut off would touch the edge of the picture."""
+    run_here("figure", "raster", weights, "--layer", "blocks.1.attention.projection.neuron")
+    with Image.open("raster.png") as picture:
+        assert (np.asarray(picture)[:, -3:] == 255).all()
+
+
+def test_raster_of_a_file(weights: Path, run_here) -> None:
+    Image.new("L", (20, 20), 90).save("grey.png")
+    run_here("figure", "raster", weights, "--file", "grey.png", "--output", "r.svg")
+    text = Path("r.svg").read_text()
+    assert ">blocks.1.attention.neuron<" in text
+    assert ">grey.png: taken for" in text
+
+
+def test_raster_of_other_neurons(tmp_path: Path, write_weights: Callable[..., Path], run_here) -> None:
+    path = write_weights(tmp_path / "plif.safetensors", neuron="plif", v_reset=-0.5)
+    run_here("figure", "raster", path)
+    assert_picture(Path("raster_membranes.png"))
+
+
+def test_events_above_their_spikes(event_weights: Path, run_here) -> None:
+    run_here("figure", "events", event_weights, "--sample", 4, "--output", "e.svg")
+    text = Path("e.svg").read_text()
+    for word in ("test sample 4: ", "stem.stages.0", "stem.stages.1", "step 8"):
+        assert word in text
+
+
+def test_events_of_a_recording(event_weights: Path, run_here) -> None:
+    events = np.zeros(200, [("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "?")])
+    events["t"], events["x"], events["y"] = np.arange(200), np.arange(200) % 16, np.arange(200) % 13
+    np.save("moving.npy", events)
+    assert run_here("figure", "events", event_weights, "--file", "moving.npy").stdout == "Drew events.png\n"
+    assert_picture(Path("events.png"))
+    run_here("figure", "events", event_weights, "--file", "moving.npy", "--output", "e.svg")
+    assert "moving.npy: taken for" in Path("e.svg").read_text()
+
+
+def test_as_users_run_it(weights: Path, tmp_path: Path, run) -> None:
+    result = run("figure", "raster", weights, "--output", tmp_path / "raster.pdf", "--json")
+    assert json.loads(result.stdout)["pictures"][1].endswith("raster_membranes.pdf")
+    assert (tmp_path / "raster.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_runs_without_metrics(tmp_path: Path, make_run: Callable[..., Path], refusal: Callable[..., str]) -> None:
+    good, bad = make_run("good"), make_run("bad")
+    (bad / "metrics.csv").write_text("epoch,train_loss\n1,much\n")
+    assert refusal("figure", "curves", good, bad) == f"{bad / 'metrics.csv'} is damaged; `spikformer train` writes it."
+    (bad / "metrics.csv").unlink()
+    assert f"{bad} holds no metrics.csv, so it is no run, or none of its epochs has ended yet" in refusal(
+        "figure", "curves", good, bad
+    )
+    assert "holds no metrics.csv" in refusal("figure", "curves", tmp_path / "nowhere")
+    assert "Name at least one run, a folder that `spikformer train` wrote" in refusal("figure", "curves")
+    assert drawn_here() == []
+
+
+def test_wrong_networks(
+    weights: Path, tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+) -> None:
+    twin = write_weights(tmp_path / "twin.safetensors", **TWIN)
+    none = write_weights(tmp_path / "none.safetensors", attention="none")
+    assert "Name at least one file of weights" in refusal("figure", "products")
+    for path in (twin, none):
+        sentence = refusal("figure", "products", weights, path)
+        assert sentence == f"{path} has no neurons that read a product of Q, K and V; name another."
+    for words in ((), ("--layer", "stem.position.neuron")):
+        sentence = refusal("figure", "raster", twin, *words)
+        assert sentence == f"{twin} holds a conventional network: it has no neurons that fire."
+    sentence = refusal("figure", "events", weights)
+    assert sentence == f"{weights} was trained on images; this figure is for networks of event cameras."
+    assert drawn_here() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("raster", "--layer", "stem.stage.0.neuron"),
+            "has no neuron layer 'stem.stage.0.neuron'; did you mean 'stem.",
+        ),
+        (("raster", "--layer", "head"), "The model has no neuron layer 'head'; there are stem.stages.0.neuron, "),
+        (("raster", "--neurons", 0), "--neurons must be at least 1, got 0."),
+        (("raster", "--traces", 1024), "blocks.1.attention.neuron has 1024 neurons, counted from 0; got 1024."),
+        (("raster", "--sample", 359), "digits has 359 samples for test, counted from 0; got 359."),
+        (("raster", "--file", "x.png"), "There is no file x.png."),
+        (("raster", "--file", "x.png", "--data", "."), "--file takes the place of --data; give one or the other."),
+        (("raster", "--output", "a.gif"), "a.gif should end in one of .png, .svg, .pdf"),
+        (("products", "--max-samples", 0), "--max-samples must be at least 1, got 0."),
+        (("events", "--output", "nowhere/a.png"), "There is no folder nowhere to write a.png into; create it first."),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_mistakes_are_sentences_and_leave_nothing(
+    words: tuple[object, ...], sentence: str, weights: Path, refusal: Callable[..., str]
+) -> None:
+    kind, *options = words
+    assert sentence in refusal("figure", kind, weights, *options)
+    assert drawn_here() == []
+    assert list(weights.parent.iterdir()) == [weights]
+
+
+def test_impossible_surrogates(refusal: Callable[..., str]) -> None:
+    assert "alpha must be above 0, got -1.0" in refusal("figure", "surrogate", "--alpha", -1)
+    assert "alpha must be above 0, got 0.0" in refusal("figure", "surrogate", "--arctan-alpha", 0)
+    assert drawn_here() == []
+
+
+def test_which_figure_has_to_be_said(run_here) -> None:
+    assert "surrogate, curves, products, raster, events" in run_here("figure", code=2).stderr
+    assert "surrogate, curves, products, raster, events" in run_here("figure", "rasters", code=2).stderr
+
+
+def test_a_full_disk_is_a_failure_of_one_sentence(full_disk, refusal: Callable[..., str]) -> None:
+    with full_disk():
+        sentence = refusal("figure", "surrogate", code=1)
+    assert sentence == "surrogate.png cannot be written: File too large."
+    assert drawn_here() == []
+
+
+def test_a_failure_keeps_what_was_there(full_disk, refusal: Callable[..., str]) -> None:
+    Path("surrogate.png").write_bytes(b"mine")
+    with full_disk():
+        refusal("figure", "surrogate", code=1)
+    assert Path("surrogate.png").read_bytes() == b"mine"
+    Path("surrogate.png").unlink()
+    Path("surrogate.png").mkdir()
+    assert refusal("figure", "surrogate") == "surrogate.png is a folder; give the name of a file."
+
+
+def test_a_conventional_network_for_events(
+    tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+) -> None:
+    model, data = "spikformer_tiny_digits_dvs", "digits_dvs"
+    path = write_weights(tmp_path / "twin.safetensors", model, data, **TWIN | {"time_steps": 8})
+    np.save("still.npy", np.zeros(9, [("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "?")]))
+    assert (
+        refusal("figure", "events", path, "--file", "still.npy")
+        == f"{path} holds a conventional network: it has no neurons that fire."
+    )
+
+
+def test_products_are_those_of_the_network(weights: Path) -> None:
+    model, values = _collect_products(weights, Products(weights=(weights,), max_samples=20))
+    expected = []
+    for batch in batches(model, open_dataset("digits"), "test", 20, 16):
+        with torch.no_grad(), record(model.eval()) as seen:
+            model(batch)
+        expected += [seen.products[f"blocks.{block}.attention"].flatten() for block in range(2)]
+    assert np.array_equal(values, torch.cat(expected).numpy())

@@ -1,0 +1,99 @@
+"""`spikformer firing`: rates and inputs as the API has them, three pictures, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from PIL import Image
+
+import spikformer as sf
+from spikformer.analysis.firing import FiringReport, measure_firing
+from spikformer.cli.samples import batches
+from spikformer.data import open_dataset
+
+FEW = ("--max-samples", 6, "--batch-size", 4)
+
+
+def as_measured(weights: Path) -> FiringReport:
+    model = sf.load(weights)
+    return measure_firing(model, batches(model, open_dataset("digits"), "test", 6, 4))
+
+
+def test_figures_are_those_of_the_api(weights: Path, run_here) -> None:
+    found, firing = json.loads(run_here("firing", weights, *FEW, "--json").stdout), as_measured(weights)
+    assert (found["num_samples"], found["time_steps"]) == (6, 4)
+    assert found["rates"] == {name: rates.tolist() for name, rates in firing.rates.items()}
+    assert found["num_neurons"] == firing.num_neurons
+    for name, seen in firing.inputs.items():
+        told = found["inputs"][name]
+        assert told["mean"] == seen.mean.tolist()
+        assert told["density"] == seen.density.tolist()
+        assert told["histogram"] == seen.histogram.tolist()
+        assert told["num_fractions"] == seen.num_fractions.tolist()
+        assert told["binary"] == seen.binary
+    assert found["inputs"].keys() == firing.inputs.keys()
+    query = firing.attentions["blocks.1.attention"].rates["Q"].tolist()
+    assert found["attention"]["blocks.1.attention"]["Q"] == query
+
+
+def test_three_pictures_beside_the_weights(weights: Path, run_here) -> None:
+    said = run_here("firing", weights, *FEW)
+    names = ["best_firing.png", "best_firing_attention.png", "best_firing_inputs.png"]
+    assert sorted(path.name for path in weights.parent.glob("*.png")) == names
+    for name in names:
+        assert str(weights.parent / name) in said.stdout
+        with Image.open(weights.parent / name) as picture:
+            picture.load()
+            assert picture.format == "PNG"
+            assert min(picture.size) > 200
+    line = next(line for line in said.stdout.splitlines() if line.startswith("blocks.0.mlp.hidden.neuron"))
+    rates = as_measured(weights).rates["blocks.0.mlp.hidden.neuron"]
+    assert line.split()[1:] == ["4,096", f"{rates.mean():.1%}", *(f"{rate:.1%}" for rate in rates)]
+    assert "6 samples of digits, test; drawn in " in said.stdout
+
+
+def test_pictures_where_and_as_they_are_wanted(weights: Path, tmp_path: Path, run_here) -> None:
+    output = tmp_path / "mine.svg"
+    found = json.loads(run_here("firing", weights, *FEW, "--output", output, "--json").stdout)
+    assert set(found["pictures"]) == {str(tmp_path / f"mine{part}.svg") for part in ("", "_inputs", "_attention")}
+    for picture in found["pictures"]:
+        assert ElementTree.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    assert "blocks.1.mlp.hidden" in (tmp_path / "mine_inputs.svg").read_text()
+    assert list(weights.parent.iterdir()) == [weights]
+
+
+def test_without_attention_there_are_two(tmp_path: Path, write_weights: Callable[..., Path], run_here) -> None:
+    path = write_weights(tmp_path / "none.safetensors", attention="none")
+    found = json.loads(run_here("firing", path, *FEW, "--json").stdout)
+    assert found["attention"] == {}
+    assert sorted(Path(picture).name for picture in found["pictures"]) == ["none_firing.png", "none_firing_inputs.png"]
+
+
+def test_as_users_run_it(event_weights: Path, run) -> None:
+    text = run("firing", event_weights, *FEW).stdout
+    line = next(line for line in text.splitlines() if line.startswith("stem.stages.0.neuron"))
+    assert line.count("%") == 1 + 8
+    assert (event_weights.parent / "best_firing.png").is_file()
+
+
+def test_mistakes_are_sentences_and_leave_nothing(
+    weights: Path, tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+) -> None:
+    twin = {"neuron": "relu", "attention": "softmax_float_value", "time_steps": 1}
+    conventional = write_weights(tmp_path / "twin.safetensors", **twin)
+    before = sorted(tmp_path.rglob("*"))
+    assert "holds a conventional network: it has no neurons that fire" in refusal("firing", conventional, *FEW)
+    assert "a.txt should end in one of .png, .svg, .pdf" in refusal("firing", weights, "--output", tmp_path / "a.txt")
+    nowhere = refusal("firing", weights, "--output", tmp_path / "nowhere" / "a.png")
+    assert nowhere == f"There is no folder {tmp_path / 'nowhere'} to write a.png into; create it first."
+    assert "--max-samples must be at least 1" in refusal("firing", weights, "--max-samples", 0)
+    assert "digits is embedded and reads no files" in refusal("firing", weights, "--data", tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_full_disk_is_a_failure_of_one_sentence(weights: Path, full_disk, refusal: Callable[..., str]) -> None:
+    with full_disk():
+        sentence = refusal("firing", weights, *FEW, code=1)
+    assert sentence == f"{weights.parent / 'best_firing.png'} cannot be written: File too large."
+    assert list(weights.parent.iterdir()) == [weights]

@@ -1,0 +1,160 @@
+"""`spikformer report` as users run it: one run, several, one in training; and what it refuses."""
+
+import csv
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.browser import open_browser
+
+import spikformer as sf
+from spikformer.cli import main
+from spikformer.data import open_dataset
+from spikformer.training import evaluate
+
+QUICK = ("--max-samples", "16", "--samples", "2", "--accelerator", "cpu")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    assert main(["train", "--epochs", "2", "--output", str(folder), "--accelerator", "cpu"]) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(trained: Path, tmp_path: Path) -> Callable[..., Path]:
+    """The run in a folder of its own, to be damaged."""
+
+    def copy(name: str = "run") -> Path:
+        return Path(shutil.copytree(trained, tmp_path / name, ignore=shutil.ignore_patterns("report.html")))
+
+    return copy
+
+
+def edit(path: Path, change: Callable[[dict], None]) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
+    """The one sentence that answers wrong use."""
+    assert main(["report", *map(str, arguments)]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    (sentence,) = said.err.splitlines()
+    assert sentence.startswith("spikformer report: ")
+    return sentence
+
+
+def test_a_run_becomes_a_page(trained: Path, capsys) -> None:
+    assert main(["report", str(trained), *QUICK, "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    result = json.loads(said.out)
+    page = trained / "report.html"
+    assert result["report"] == str(page)
+    (measured,) = result["runs"]
+    for kind in ("last", "best"):
+        accuracy = evaluate(sf.load(trained / f"{kind}.safetensors"), open_dataset("digits"), "test").top1
+        assert measured["accuracy"][kind] == pytest.approx(accuracy)
+        assert f"{accuracy:.2%}" in page.read_text()
+    assert (measured["run"], measured["epochs"], measured["finished"]) == ("digits", 2, True)
+    assert measured["energy"]["num_samples"] == 16
+    assert page.stat().st_size < 1_000_000
+    with open_browser() as browser:
+        browser.open(page, width=380)
+        assert browser.complaints == browser.requests == []
+        assert browser.run("return document.documentElement.scrollWidth") <= 380
+        assert browser.run("return document.querySelectorAll('figure.pictures').length") == 2
+
+
+def test_a_run_in_training_is_reported_and_says_so(copy, capsys) -> None:
+    folder = copy()
+    edit(folder / "recipe.json", lambda run: run["settings"].update(epochs=50))
+    (folder / "environment.json").unlink()
+    header, *lines = (folder / "metrics.csv").read_text().splitlines()
+    rows = csv.DictReader([header, *lines])
+    levelled = [line.replace(row["validation_accuracy"], "0.5") for line, row in zip(lines, rows, strict=True)]
+    (folder / "metrics.csv").write_text("\n".join([header, *levelled]))
+    assert main(["report", str(folder), *QUICK, "--split", "validation", "--samples", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "has finished 2 of 50 epochs" in said
+    assert f"report: {folder / 'report.html'}" in said.splitlines()
+    page = (folder / "report.html").read_text()
+    assert "has finished 2 of 50 epochs" in page
+    assert "of 143 validation samples" in page
+    assert "No samples were asked for." in page
+    assert re.search(
+        r"best</th><td class=\"number\">1</td>.*50\.00%", page
+    )  # of equal epochs, training keeps the first
+
+
+def test_several_runs_share_a_page_in_the_present_folder(copy, tmp_path: Path, monkeypatch, capsys) -> None:
+    runs = [copy("one/digits"), copy("two/digits")]
+    edit(runs[1] / "recipe.json", lambda run: run["settings"].update(seed=99))
+    (runs[1] / "best.safetensors").unlink()
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert main(["report", *map(str, runs), *QUICK, "--samples", "1", "--split", "validation"]) == 0
+    assert "report: report.html" in capsys.readouterr().out
+    assert [path.name for path in here.iterdir()] == ["report.html"]
+    page = Path("report.html").read_text()
+    assert re.search("<h1>one/digits · two/digits</h1>", page)  # as much of the path as tells them apart
+    assert re.search(r"<th scope=\"row\">seed</th><td>0</td><td>99</td>", page)
+    assert "The weights of the best epoch are not in the run's folder." in page
+
+
+def test_what_is_no_run_is_refused(copy, tmp_path: Path, capsys) -> None:
+    assert "Name at least one run" in refused(capsys)
+    assert "There is no folder" in refused(capsys, tmp_path / "nowhere")
+    assert "holds no metrics.csv" in refused(capsys, tmp_path)
+    folder = copy()
+    assert "is a file; name the folder" in refused(capsys, folder / "last.safetensors")
+    assert "named twice" in refused(capsys, folder, folder / ".." / "run")
+    assert "is missing or damaged" in refused(capsys, broken(folder, "recipe.json", "{}"))
+    assert "it is damaged" in refused(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n"))
+    (folder / "last.safetensors").unlink()
+    (folder / "metrics.csv").write_text("epoch,train_loss\n1,2.0\n")
+    assert "holds no last.safetensors" in refused(capsys, folder)
+    assert not list(tmp_path.rglob("report.html"))
+
+
+def broken(folder: Path, name: str, content: str) -> Path:
+    (folder / name).write_text(content)
+    return folder
+
+
+def test_files_that_do_not_fit_together_are_refused(copy, capsys) -> None:
+    folder = copy("classes")
+    edit(folder / "recipe.json", lambda run: run["class_names"].pop())
+    assert "recipe.json names 9 classes, and last.safetensors tells 10 apart" in refused(capsys, folder)
+    folder = copy("model")
+    edit(folder / "recipe.json", lambda run: run["settings"]["model"].update(tau=3.0))
+    assert "last.safetensors holds another model than" in refused(capsys, folder)
+    folder = copy("data")
+    for name in ("last.safetensors", "best.safetensors"):
+        model = sf.load(folder / name)
+        model.about["data"]["class_names"] = list("abcdefghij")
+        sf.save(model, folder / name)
+    edit(folder / "recipe.json", lambda run: run.update(class_names=list("abcdefghij")))
+    assert "the weights know 10 others" in refused(capsys, folder)
+    assert "digits is embedded and reads no files" in refused(capsys, copy("embedded"), "--data", folder)
+    (folder / "last.safetensors").write_bytes(b"half")
+    assert "is truncated or not a safetensors file" in refused(capsys, folder)
+
+
+def test_wrong_options_are_refused(trained: Path, tmp_path: Path, capsys) -> None:
+    for option, least in (("--samples", 0), ("--max-samples", 1), ("--batch-size", 1)):
+        assert f"{option} must be at least {least}, got -1" in refused(capsys, trained, option, "-1")
+    before = (trained / "metrics.csv").read_bytes()
+    assert "should end in .html" in refused(capsys, trained, "--output", trained / "metrics.csv")
+    assert (trained / "metrics.csv").read_bytes() == before
+    assert "is a folder" in refused(capsys, trained, "--output", tmp_path)
+    assert "There is no folder" in refused(capsys, trained, "--output", tmp_path / "no" / "report.html")
+    assert "cannot be written" in refused(capsys, trained, "--output", "/proc/report.html")

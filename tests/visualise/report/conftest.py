@@ -1,0 +1,105 @@
+"""Runs as a report knows them, of tiny networks that never were trained."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import spikformer as sf
+from spikformer.analysis.energy import EnergyReport, audit
+from spikformer.analysis.firing import FiringReport, measure_firing
+from spikformer.models import Spikformer
+from spikformer.visualise.report import Accuracy, Report, Run, Sample, Spiking, Weights
+
+STEPS = 4
+
+
+def history(count: int, validated: bool = True) -> list[dict[str, float]]:
+    rows = [
+        {"epoch": n, "train_loss": 2.0 / n, "train_accuracy": 0.5, "seconds": 30.0 * n} for n in range(1, count + 1)
+    ]
+    return [row | ({"validation_loss": 1.0, "validation_accuracy": 0.6} if validated else {}) for row in rows]
+
+
+def weights(kind: str, epoch: int, accuracy: float) -> Weights:
+    digit = "a" if kind == "last" else "b"
+    return Weights(kind, epoch, 64 * digit, train_loss=2.0 / epoch, accuracy=accuracy, validation_accuracy=0.6)
+
+
+@cache
+def measured(
+    events: bool, overrides: tuple[tuple[str, Any], ...]
+) -> tuple[Spikformer, Tensor, FiringReport, EnergyReport]:
+    """A network, what it saw, how it fired, what that costs."""
+    torch.manual_seed(0)
+    network = sf.create_model("spikformer_tiny_digits", in_channels=2 if events else 1, **dict(overrides))
+    inputs = torch.randint(0, 4, (STEPS, 4, 2, 8, 8) if events else (4, 1, 8, 8)).float()
+    for norm in network.modules():
+        if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+            norm.momentum = 1.0  # one pass, and every layer knows its inputs well enough to fire
+    network(inputs)
+    firing = measure_firing(network.eval(), [inputs])
+    return network, inputs, firing, audit(network, firing, image_size=(8, 8))
+
+
+@pytest.fixture(scope="session")
+def make_run() -> Callable[..., Run]:
+    """A run of two epochs on four samples; `model` overrides the network, the rest any field of the run."""
+
+    def make(model: dict[str, Any] | None = None, events: bool = False, **fields: Any) -> Run:
+        network, inputs, firing, energy = measured(events, tuple((model or {}).items()))
+        pictures = inputs.transpose(0, 1).numpy() if events else (60 * inputs).byte().numpy()
+        samples = [
+            Sample(picture, f"test sample {n}", "cat", "dog" if n else "cat", 0.75, np.random.rand(2, STEPS, 4, 4))
+            for n, picture in enumerate(pictures[:2])
+        ]
+        names = fields.pop("class_names", ("cat", "dog", "owl"))
+        confusion = fields.pop("confusion", np.diag([8, 6, 0][: len(names)] + [1] * (len(names) - 3)).tolist())
+        spiking = Spiking(
+            sample=samples[0],
+            layer="blocks.1.attention.neuron",
+            num_neurons=1024,
+            raster=np.random.rand(STEPS, 12) > 0.5,
+            membranes=np.random.rand(STEPS, 2),
+            spikes=np.random.rand(STEPS, 2) > 0.5,
+            names=["neuron 3", "neuron 7"],
+            v_threshold=0.5,
+            v_reset=0.0,
+            maps={"stem.stages.0.neuron": np.random.randint(0, 5, (STEPS, 8, 8))},
+        )
+        values: dict[str, Any] = {
+            "name": "first",
+            "recipe": "spikformer_tiny_digits",
+            "data": "digits",
+            "events": events,
+            "class_names": names,
+            "num_parameters": sum(parameter.numel() for parameter in network.parameters()),
+            "num_train_samples": 1295,
+            "time_steps": firing.time_steps,
+            "planned_epochs": 2,
+            "history": history(2),
+            "last": weights("last", 2, 0.8125),
+            "best": weights("best", 1, 0.875),
+            "accuracy": Accuracy("test", 16, 0.875, 1.0, 0.4321, [0.25, 0.5, 0.75, 0.875], confusion),
+            "firing": firing,
+            "energy": energy,
+            "samples": samples,
+            "spiking": spiking if firing.outputs else None,
+            "settings": {"data_set": "digits", "seed": 7, "model": network.config.to_dict(), "augmentation": {}},
+            "environment": {"torch": "2.x", "command": ["spikformer", "train", "two words"]},
+        }
+        return Run(**values | fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def report_of() -> Callable[..., Report]:
+    def make(*runs: Run) -> Report:
+        return Report(runs, version="1.2.3", made="2026-02-03 04:05")
+
+    return make

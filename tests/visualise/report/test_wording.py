@@ -1,0 +1,98 @@
+"""Sentences and rows of the page."""
+
+from dataclasses import replace
+
+from spikformer.visualise.report import wording
+
+
+def test_the_summary_says_what_matters(make_run) -> None:
+    run = make_run()
+    said = wording.summary(run)
+    assert "spikformer_tiny_digits on digits is right on 87.50% of 16 test samples" in said
+    assert "best on validation, and on 81.25% after the last" in said
+    assert "in 4 time steps with 158 k parameters, after 1 min 0 s of training" in said
+    assert "as the paper counts, and 15.8 µJ in its ANN twin" in said
+    assert "after its last epoch, in" in wording.summary(replace(run, best=None))
+    same = replace(run, best=replace(run.best, epoch=2))
+    assert "after its last epoch, which is also best on validation" in wording.summary(same)
+
+
+def test_a_network_that_does_not_spike_is_not_said_to(make_run) -> None:
+    run = make_run(model={"neuron": "relu", "time_steps": 1, "attention": "softmax_float_value"})
+    assert "in one time step" in wording.summary(run)
+    assert "It does not spike; one inference costs" in wording.summary(run)
+    assert "ANN twin" not in wording.summary(run)
+    assert "does not spike" not in wording.summary(make_run(samples=[], spiking=None))
+
+
+def test_a_run_in_training_says_how_far_it_is(make_run) -> None:
+    assert wording.progress(make_run()) is None
+    assert "has finished 2 of 5 epochs" in wording.progress(make_run(planned_epochs=5))
+
+
+def test_confusions_are_counted_from_the_most_frequent(make_run) -> None:
+    run = make_run(confusion=[[5, 1, 0], [2, 3, 4], [0, 1, 9]])
+    assert wording.confusions(run) == [("dog", "owl", 4), ("dog", "cat", 2), ("cat", "dog", 1)]
+    assert wording.confusions(make_run()) == []
+
+
+def test_best_and_worst_classes_are_named_with_their_equals(make_run) -> None:
+    run = make_run(class_names=tuple("abcde"), confusion=[[1 if i == j else 0 for j in range(5)] for i in range(5)])
+    assert wording.extremes(run) == "All classes are equally often right."
+    mistaken = [list(row) for row in run.accuracy.confusion]
+    mistaken[4] = [1, 0, 0, 0, 3]
+    run = make_run(class_names=tuple("abcde"), confusion=mistaken)
+    assert wording.extremes(run) == "Best: a, b, c and 1 more (100.00%). Worst: e (75.00%)."
+
+
+def test_bars_of_classes_leave_out_those_without_samples(make_run) -> None:
+    run = make_run(confusion=[[3, 1, 0], [0, 6, 0], [0, 0, 0]])
+    assert wording.class_bars(run) == [("cat", 0.75, "3 of 4"), ("dog", 1.0, "6 of 6")]
+
+
+def test_bars_of_steps_say_what_each_adds(make_run) -> None:
+    accuracy = replace(make_run().accuracy, after_steps=[0.5, 0.75, 0.7])
+    bars = wording.step_bars(make_run(accuracy=accuracy))
+    assert bars == [("step 1", 0.5, ""), ("step 2", 0.75, "+25.00"), ("step 3", 0.7, "-5.00")]
+
+
+def test_settings_that_differ_are_found_inside_others_too(make_run, report_of) -> None:
+    one = make_run(settings={"seed": 7, "epochs": 2, "model": {"depth": 2, "tau": 2.0}})
+    other = make_run(name="second", settings={"seed": 8, "epochs": 2, "model": {"depth": 2, "tau": 3.0, "new": None}})
+    assert wording.differences(report_of(one, other)) == [
+        ("seed", ["7", "8"]),
+        ("model, tau", ["2", "3"]),
+        ("model, new", ["–", "none"]),
+    ]
+    assert wording.differences(report_of(one)) == []
+
+
+def test_only_runs_on_the_same_samples_are_ranked(make_run, report_of) -> None:
+    one, other = make_run(), make_run(name="second", best=replace(make_run().best, accuracy=0.9))
+    assert "2 runs on digits: second is right most often, on 90.00% of 16" in wording.overview(report_of(one, other))
+    elsewhere = replace(other, data="mnist")
+    assert "not all on the same data" in wording.overview(report_of(one, elsewhere))
+
+
+def test_a_title_names_a_few_runs_and_counts_many(make_run, report_of) -> None:
+    runs = [make_run(name=name) for name in "abcd"]
+    assert wording.title(report_of(*runs[:3])) == "a · b · c"
+    assert wording.title(report_of(*runs)) == "4 runs"
+
+
+def test_every_layer_has_digits_in_the_unit_of_the_table(make_run) -> None:
+    run = make_run()
+    unit, picojoules = wording.layer_unit(run)
+    most = max(
+        run.energy.energy_pj(layer.operations(kind)) for layer in run.energy.layers for kind in wording.CONVENTIONS
+    )
+    assert {"pJ": 1, "nJ": 1e3, "µJ": 1e6, "mJ": 1e9}[unit] == picojoules
+    assert 100 <= most / picojoules < 100_000
+
+
+def test_configuration_has_every_setting_once(make_run) -> None:
+    run = make_run(settings={"seed": 7, "model": {"depth": 2}, "augmentation": {"flip": 0.5}})
+    tables = dict(wording.configuration(run))
+    assert tables["Recipe"] == {"recipe": "spikformer_tiny_digits", "seed": 7}
+    assert (tables["Model"], tables["Augmentation"]) == ({"depth": 2}, {"flip": 0.5})
+    assert tables["Environment"] == {"torch": "2.x"}  # the command has a place of its own
