@@ -31,22 +31,22 @@ def test_every_verb_explains_itself_with_an_example(verb: str, run) -> None:
     assert "--json" in text
 
 
-def test_wrong_use_is_a_sentence(run) -> None:
-    assert "there is no verb 'trian'; choose from models" in run("trian", code=2).stderr
-    assert "There is no recipe 'nothing'" in run("train", "nothing", code=2).stderr
-    assert "epochs must be a whole number of at least 1, got 0" in run("train", "--epochs", 0, code=2).stderr
-    assert "No model matches 'nothing*'" in run("models", "nothing*", code=2).stderr
-    assert "seed must be a whole number of at least 0, got -1" in run("train", "--seed", -1, code=2).stderr
-    assert "There is no file nowhere.safetensors" in run("evaluate", "nowhere.safetensors", code=2).stderr
-    run("evaluate", code=2)
-    run("models", "--nonsense", code=2)
+def test_wrong_use_is_a_sentence(run_here) -> None:
+    assert "there is no verb 'trian'; choose from models" in run_here("trian", code=2).stderr
+    assert "There is no recipe 'nothing'" in run_here("train", "nothing", code=2).stderr
+    assert "epochs must be a whole number of at least 1, got 0" in run_here("train", "--epochs", 0, code=2).stderr
+    assert "No model matches 'nothing*'" in run_here("models", "nothing*", code=2).stderr
+    assert "seed must be a whole number of at least 0, got -1" in run_here("train", "--seed", -1, code=2).stderr
+    assert "There is no file nowhere.safetensors" in run_here("evaluate", "nowhere.safetensors", code=2).stderr
+    run_here("evaluate", code=2)
+    run_here("models", "--nonsense", code=2)
 
 
-def test_models(run) -> None:
-    rows = json.loads(run("models", "*cifar10", "--json").stdout)
+def test_models(run_here) -> None:
+    rows = json.loads(run_here("models", "*cifar10", "--json").stdout)
     assert {row["name"] for row in rows} == set(sf.list_models("*cifar10"))
     assert next(row for row in rows if row["name"] == "spikformer_4_384_cifar10")["parameters"] == 9_324_730
-    assert "spikformer_tiny_digits" in run("models").stdout
+    assert "spikformer_tiny_digits" in run_here("models").stdout
 
 
 def test_verify_holds(run) -> None:

@@ -37,9 +37,9 @@ def recordings(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["digits", "digits_dvs"])
-def test_show_writes_a_sheet_and_counts(name: str, tmp_path: Path, run) -> None:
+def test_show_writes_a_sheet_and_counts(name: str, tmp_path: Path, run_here) -> None:
     sheet = tmp_path / "sheet.png"
-    text = run("data", "show", name, "--output", sheet, "--split", "test").stdout
+    text = run_here("data", "show", name, "--output", sheet, "--split", "test").stdout
     assert "in all   1295         143   359" in text
     assert f"wrote {sheet}" in text
     with Image.open(sheet) as image:
@@ -63,12 +63,12 @@ def test_show_events(recordings: Path, tmp_path: Path, run) -> None:
     assert shown["size"] == [34, 34]
 
 
-def test_check_lists_every_bad_file(photographs: Path, run) -> None:
-    text = run("data", "check", "image_folder", "--data", photographs, code=1).stdout
+def test_check_lists_every_bad_file(photographs: Path, run_here) -> None:
+    text = run_here("data", "check", "image_folder", "--data", photographs, code=1).stdout
     assert "train/cat/3.jpg cannot be read: it is none of JPEG, PNG" in text
     assert "val/cat/3.jpg cannot be read" in text
     assert text.splitlines()[-1] == "image_folder: 2 of 48 samples cannot be read (train, validation, test)"
-    only = run("data", "check", "image_folder", "--data", photographs, "--split", "test", "--json", code=1).stdout
+    only = run_here("data", "check", "image_folder", "--data", photographs, "--split", "test", "--json", code=1).stdout
     assert len(json.loads(only)["bad"]) == 1
 
 
@@ -111,9 +111,9 @@ def test_train_on_a_folder_of_recordings(recordings: Path, tmp_path: Path, run, 
     assert len(list((tmp_path / "cache" / "frames").glob("*.frames"))) == 22 + 2 + 24, "what was read is kept"
 
 
-def test_mistakes_are_sentences(photographs: Path, tmp_path: Path, run) -> None:
+def test_mistakes_are_sentences(photographs: Path, tmp_path: Path, run_here) -> None:
     def mistake(*words: object) -> str:
-        return run("data", *words, code=2).stderr
+        return run_here("data", *words, code=2).stderr
 
     assert "There is no data set 'cifar'; did you mean 'cifar10'?" in mistake("show", "cifar")
     assert "image_folder reads a folder of yours; say which one (--data)" in mistake("show", "image_folder")

@@ -85,9 +85,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole: Path, tmp_path: Path, run) ->
     assert same_weights(folder / "last.safetensors", whole / "last.safetensors")
 
 
-def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run) -> None:
+def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run_here) -> None:
     def mistake(*words: object) -> str:
-        return run("train", *words, code=2).stderr
+        return run_here("train", *words, code=2).stderr
 
     assert "holds a run already; add --resume to go on with it, --overwrite" in mistake("--output", whole)
     assert "has another epochs; resume it without changing settings" in mistake(
@@ -130,25 +130,25 @@ def test_weights_of_another_size_and_other_classes_are_a_start(whole: Path, tmp_
     assert "knows other classes than those of this data" in run(*same, code=2).stderr
 
 
-def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run) -> None:
+def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run_here) -> None:
     weights = shutil.copy(whole / "best.safetensors", tmp_path)
     picture = tmp_path / "confusion.png"
-    text = run("evaluate", weights, "--confusion", picture).stdout
+    text = run_here("evaluate", weights, "--confusion", picture).stdout
     assert "top-1 " in text
     assert "after each time step: " in text
     with Image.open(picture) as image:
         assert image.width > 500
-    found = json.loads(run("evaluate", weights, "--split", "validation", "--json").stdout)
+    found = json.loads(run_here("evaluate", weights, "--split", "validation", "--json").stdout)
     assert found["num_samples"] == sum(map(sum, found["confusion"])) == 143
     assert len(found["by_class"]) == 10
     assert Path(found["picture"]) == tmp_path / "best_validation_confusion.png"
     assert Path(found["picture"]).is_file()
     rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
     assert found["top1"] == pytest.approx(max(float(row["validation_accuracy"]) for row in rows))
-    assert "should end in one of .png" in run("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
+    assert "should end in one of .png" in run_here("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
 
 
-def test_predict_names_classes(whole: Path, tmp_path: Path, run) -> None:
+def test_predict_names_classes(whole: Path, tmp_path: Path, run_here) -> None:
     from spikformer.data import open_dataset
 
     digits = open_dataset("digits").test
@@ -156,19 +156,19 @@ def test_predict_names_classes(whole: Path, tmp_path: Path, run) -> None:
         Image.fromarray(digits[index][0]).save(tmp_path / f"{index}.png")
     (tmp_path / "broken.png").write_bytes(b"")
     files = [tmp_path / f"{index}.png" for index in range(3)]
-    answers = json.loads(run("predict", whole / "best.safetensors", *files, "--json").stdout)
+    answers = json.loads(run_here("predict", whole / "best.safetensors", *files, "--json").stdout)
     assert [answer["file"] for answer in answers] == list(map(str, files))
     assert sum(answer["classes"][0]["class"] == str(digits.labels[index]) for index, answer in enumerate(answers)) >= 2
     assert all(len(answer["classes"]) == 3 for answer in answers)
     assert sum(row["probability"] for row in answers[0]["classes"]) <= 1
-    result = run("predict", whole / "best.safetensors", files[0], tmp_path / "broken.png", "--top", 1, code=1)
+    result = run_here("predict", whole / "best.safetensors", files[0], tmp_path / "broken.png", "--top", 1, code=1)
     assert "0.png" in result.stdout.replace("\n", "").replace(" ", "")
     assert "broken.png cannot be read: it is empty." in result.stderr
-    run("predict", whole / "best.safetensors", code=2)
+    run_here("predict", whole / "best.safetensors", code=2)
 
 
 @pytest.mark.parametrize("about", [{}, {"data": "digits"}, {"data": {"name": "digits"}}])
-def test_weights_that_remember_too_little_are_refused(about: dict[str, object], tmp_path: Path, run) -> None:
+def test_weights_that_remember_too_little_are_refused(about: dict[str, object], tmp_path: Path, run_here) -> None:
     model = sf.create_model("spikformer_tiny_digits")
     model.about = about
     sf.save(model, tmp_path / "weights.safetensors")
@@ -176,4 +176,4 @@ def test_weights_that_remember_too_little_are_refused(about: dict[str, object], 
         ("evaluate", tmp_path / "weights.safetensors"),
         ("predict", tmp_path / "weights.safetensors", "x.png"),
     ):
-        assert "does not say which data it was trained on" in run(*words, code=2).stderr
+        assert "does not say which data it was trained on" in run_here(*words, code=2).stderr
