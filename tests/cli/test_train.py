@@ -145,7 +145,8 @@ def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run_here) -> None
     assert Path(found["picture"]).is_file()
     rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
     assert found["top1"] == pytest.approx(max(float(row["validation_accuracy"]) for row in rows))
-    assert "should end in one of .png" in run_here("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
+    refused = run_here("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
+    assert "should end in one of .png" in refused
 
 
 def test_predict_names_classes(whole: Path, tmp_path: Path, run_here) -> None:

@@ -150,7 +150,7 @@ class Comparison:
             "energy of one sample, as the paper counts."
         ]
         if self.grid == "attention":
-            said.append("QKV: the product of Q, K and V in one block, beside the paper's.")
+            said.append("QKV: the product of Q, K and V in one block.")
         models = {line.variant.paper.model for line in lines if line.variant.paper}
         if len(models) == 1:  # a size has its own
             said.append(f"The paper's figures are of {models.pop()}.")
