@@ -22,7 +22,7 @@ help:
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/*)
+$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/* kernels/*/*)
 	@echo "==> Making .venv and installing spikformer with its pinned dependencies (a minute or two, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --editable ".[dev]"

@@ -1,4 +1,5 @@
-// The only bridge between Python and the core: checks the arrays, releases the interpreter lock, calls lif.hpp.
+// The bridge between Python and the core: checks the arrays, releases the interpreter lock, calls lif.hpp. The engine's
+// half of it is binding_engine.cpp.
 #include "lif.hpp"
 
 #include <cstdint>
@@ -147,9 +148,14 @@ nb::dict build_info() {
 
 }  // namespace
 
+void define_engine(nb::module_& module);   // binding_engine.cpp
+void define_kernels(nb::module_& module);  // binding_kernels.cpp
+
 NB_MODULE(_native, module) {
-    module.doc() = "Native core of spikformer: integrate-and-fire neurons over all time steps, on CPU arrays.";
+    module.doc() = "Native core of spikformer: neurons over all time steps, and the event-driven engine, on CPU arrays.";
     define_for<float>(module);
     define_for<double>(module);
     module.def("build_info", &build_info);
+    define_engine(module);
+    define_kernels(module);
 }

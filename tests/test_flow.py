@@ -15,6 +15,7 @@ FLOW = [
     "vocabulary",
     "config",
     "presets",
+    "frames",
     "memory",
     "disk",
     "neurons",
@@ -24,6 +25,7 @@ FLOW = [
     "training",
     "analysis",
     "visualise",
+    "engine",
     "cli",
 ]
 PARALLEL = {
@@ -31,6 +33,10 @@ PARALLEL = {
     ("data", "analysis"),
     ("data", "visualise"),
     ("training", "visualise"),
+    ("data", "engine"),
+    ("training", "engine"),
+    ("analysis", "engine"),
+    ("visualise", "engine"),
 }  # neither reads the other
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from spikformer.analysis.energy import measure_energy
     from spikformer.analysis.recorder import record
     from spikformer.config import ModelConfig
+    from spikformer.engine import compile_engine, load_engine
     from spikformer.models import Spikformer, create_model, from_official, load, save
     from spikformer.presets import list_models
 
@@ -18,9 +19,11 @@ _HOME = {
     "ModelConfig": "spikformer.config",
     "list_models": "spikformer.presets",
     "Spikformer": "spikformer.models",
+    "compile_engine": "spikformer.engine",
     "create_model": "spikformer.models",
     "from_official": "spikformer.models",
     "load": "spikformer.models",
+    "load_engine": "spikformer.engine",
     "measure_energy": "spikformer.analysis.energy",
     "record": "spikformer.analysis.recorder",
     "save": "spikformer.models",
@@ -29,10 +32,12 @@ _HOME = {
 __all__ = [
     "ModelConfig",
     "Spikformer",
+    "compile_engine",
     "create_model",
     "from_official",
     "list_models",
     "load",
+    "load_engine",
     "measure_energy",
     "record",
     "save",

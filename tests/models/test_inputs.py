@@ -14,7 +14,7 @@ def model() -> sf.Spikformer:
 @pytest.mark.parametrize(
     ("x", "sentence"),
     [
-        (torch.randn(3, 8, 8), r"Expected images \[B, C, H, W\] .* got 3 dimensions \[3, 8, 8\]; .*unsqueeze"),
+        (torch.randn(3, 8, 8), r"Expected images \[B, C, H, W\] .* got 3 dimensions \[3, 8, 8\]; .*x\[None\]"),
         (torch.randn(2, 1, 1, 3, 8, 8), r"got 6 dimensions"),
         (torch.randn(2, 1, 8, 8), r"Expected 3 channels, got 1"),
         (torch.randn(2, 3, 16, 8), r"Expected images of 8×8, got 16×8"),

@@ -12,7 +12,7 @@ from spikformer.data import DataSet, open_dataset
 from spikformer.data.splits import Subset
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
-from spikformer.training import Evaluation, evaluate
+from spikformer.training import Evaluation, Reading, evaluate
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def plainly(steps: np.ndarray, labels: np.ndarray) -> Evaluation:
 def test_it_is_the_plain_computation_whatever_the_batch(
     model: Spikformer, digits: DataSet, split, batch_size: int
 ) -> None:
-    found = evaluate(model, digits, split, batch_size=batch_size)
+    found = evaluate(model, digits, split, Reading(batch_size=batch_size))
     expected = plainly(*readouts(model, digits, split))
     assert found.loss == pytest.approx(expected.loss, rel=1e-12)
     assert replace(found, loss=0.0) == replace(expected, loss=0.0)
@@ -67,7 +67,7 @@ def test_events_too() -> None:
     data = open_dataset("digits_dvs")
     data = replace(data, test=data.test.take(np.arange(24)))
     model = specimen(get_preset("spikformer_tiny_digits_dvs").config)
-    found, expected = evaluate(model, data, "test", batch_size=9), plainly(*readouts(model, data, "test"))
+    found, expected = evaluate(model, data, "test", Reading(batch_size=9)), plainly(*readouts(model, data, "test"))
     assert found.loss == pytest.approx(expected.loss, rel=1e-12)
     assert replace(found, loss=0.0) == replace(expected, loss=0.0)
     assert len(found.after_steps) == 8
@@ -92,7 +92,7 @@ def test_a_class_without_samples_has_no_share(model: Spikformer, digits: DataSet
 
 def test_of_two_classes_five_are_always_enough_and_what_cannot_be_read_is_left_out(photographs: DataSet) -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3)
-    found = evaluate(model, photographs, "test", batch_size=3)
+    found = evaluate(model, photographs, "test", Reading(batch_size=3))
     assert (found.num_samples, found.unreadable) == (7, 1)
     assert found.top5 == 1.0
     assert [sum(row) for row in found.confusion] == [3, 4]
@@ -101,7 +101,7 @@ def test_of_two_classes_five_are_always_enough_and_what_cannot_be_read_is_left_o
 def test_strictly_a_damaged_sample_ends_it_and_the_mode_is_kept(photographs: DataSet) -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3).train()
     with pytest.raises(ValueError, match=r"3\.jpg cannot be read"):
-        evaluate(model, photographs, "test", strict=True)
+        evaluate(model, photographs, "test", Reading(strict=True))
     assert model.training
 
 

@@ -21,10 +21,12 @@ VERBS = {
     "figure": "Draw surrogates, curves, products of attention, rasters, events",
     "report": "Write one page about a run: accuracy, firing, energy, attention",
     "import": "Convert weights of the authors' code",
+    "compile": "Turn trained weights into an engine that runs on spikes, without PyTorch",
+    "bench": "Measure how fast weights or an engine answer on this machine",
     "verify": "Check this installation against the paper and the authors' code",
 }
 
-_MODULES = {"import": "import_official"}
+_MODULES = {"compile": "compile_engine", "import": "import_official"}
 _MISTAKEN_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -70,6 +72,11 @@ def _run(verb: str, arguments: list[str]) -> int:
         return 2
     except OSError as error:
         print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        if error.name != "spikformer._native":
+            raise
+        print(f"spikformer {verb}: {error}", file=sys.stderr)
         return 1
 
 

@@ -17,13 +17,15 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
-    from spikformer.training import Evaluation
+    from spikformer.engine import Engine
+    from spikformer.models import Spikformer
+    from spikformer.training import Evaluation, Reading
 
 
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional]
-    """A .safetensors file written by train."""
+    """A .safetensors file written by train, or an .engine file written by compile."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for digits and digits_dvs."""
     workers: int = 0
@@ -44,33 +46,46 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer.cli.samples import bar
-    from spikformer.cli.weights import load_trained, open_data
-    from spikformer.training import evaluate
-    from spikformer.training.devices import choose_device
+    from spikformer.cli.weights import load_answering, open_data
+    from spikformer.training import Reading
     from spikformer.visualise.confusion import draw_confusion
     from spikformer.visualise.figures import check_figure_path
 
-    picture = options.confusion or options.weights.with_name(f"{options.weights.stem}_{options.split}_confusion.png")
+    name = options.weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
+    picture = options.confusion or options.weights.with_name(f"{name}_{options.split}_confusion.png")
     check_figure_path(picture)
-    device = choose_device(options.accelerator)
-    model, about = load_trained(options.weights)
+    model, about = load_answering(options.weights)
     data = open_data(model, about, options.data)
     with bar("Evaluating", len(data.split(options.split)), enabled=not options.json) as advance:
-        found = evaluate(
-            model.to(device),
-            data,
-            options.split,
-            batch_size=options.batch_size,
-            workers=options.workers,
-            strict=options.strict,
-            on_batch=advance,
+        reading = Reading(
+            batch_size=options.batch_size, workers=options.workers, strict=options.strict, on_batch=advance
         )
+        found = _evaluate(model, data, options, reading)
     draw_confusion(found.confusion, data.class_names, picture)
     if options.json:
         print(json.dumps(asdict(found) | {"by_class": found.by_class, "picture": str(picture)}))
         return 0
     _show(found, data, picture)
     return 0
+
+
+def _evaluate(model: Spikformer | Engine, data: DataSet, options: Options, reading: Reading) -> Evaluation:
+    import torch
+
+    from spikformer.engine import Engine
+    from spikformer.training import evaluate, evaluate_answers
+    from spikformer.training.devices import choose_device
+
+    if not isinstance(model, Engine):
+        return evaluate(model.to(choose_device(options.accelerator)), data, options.split, reading)
+    if options.accelerator == "gpu":
+        raise ValueError("An engine runs on the CPU; leave --accelerator auto, or give the weights instead.")
+    engine = model
+
+    def answer(inputs: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(engine.forward_steps(inputs))
+
+    return evaluate_answers(answer, data, options.split, engine.config.num_classes, reading, like=torch.empty(0))
 
 
 def _show(found: Evaluation, data: DataSet, picture: Path) -> None:

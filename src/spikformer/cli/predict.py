@@ -16,13 +16,14 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from spikformer.engine import Engine
     from spikformer.models import Spikformer
 
 
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional]
-    """A .safetensors file written by train."""
+    """A .safetensors file written by train, or an .engine file written by compile."""
     files: Annotated[tuple[Path, ...], tyro.conf.Positional]
     """Pictures, or recordings for a model of events."""
     top: int = 3
@@ -32,13 +33,13 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.weights import load_trained
+    from spikformer.cli.weights import load_answering
 
     if not options.files:
         raise ValueError("predict needs at least one file after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
-    model, about = load_trained(options.weights)
+    model, about = load_answering(options.weights)
     answers = [_answer(model, about, path, options.top) for path in options.files]
     if options.json:
         print(json.dumps(answers))
@@ -47,12 +48,13 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
-def _answer(model: Spikformer, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
+def _answer(model: Spikformer | Engine, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, or why it cannot be read; the other files are answered all the same."""
     import torch
 
     from spikformer.data import read_sample
     from spikformer.data.dataset import prepare
+    from spikformer.engine import Engine
 
     try:
         sample = read_sample(path, model.config, about)
@@ -60,7 +62,8 @@ def _answer(model: Spikformer, about: dict[str, Any], path: Path, top: int) -> d
         return {"file": str(path), "error": str(error)}
     inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
     with torch.no_grad():
-        shares = model(inputs.to(model.head.weight.dtype))[0].softmax(0)
+        logits = model(inputs if isinstance(model, Engine) else inputs.to(model.head.weight.dtype))
+        shares = torch.as_tensor(logits)[0].softmax(0)
     likeliest = shares.topk(min(top, len(shares)))
     classes = [
         {"class": about["class_names"][index], "probability": share}

@@ -21,7 +21,7 @@ from spikformer.cli.weights import load_trained, open_data
 from spikformer.data import DataSet
 from spikformer.models import Spikformer
 from spikformer.presets import PRESETS, get_preset
-from spikformer.training import Evaluation, RunFolder, evaluate
+from spikformer.training import Evaluation, Reading, RunFolder, evaluate
 from spikformer.visualise.report import Accuracy, Run, Sample, Spiking, Weights
 
 History = list[dict[str, float]]
@@ -81,7 +81,8 @@ class OpenRun:
         found = {}
         for each in (self.last, self.best) if self.best else (self.last,):
             model = each.model.to(device)
-            found[each.kind] = evaluate(model, self.data, self.split, batch_size=batch_size, on_batch=on_samples)
+            reading = Reading(batch_size=batch_size, on_batch=on_samples)
+            found[each.kind] = evaluate(model, self.data, self.split, reading)
         shown = self.best or self.last
         model, evaluation = shown.model, found[shown.kind]
         firing = measure_firing(model, batches(model, self.data, self.split, max_samples, batch_size), on_samples)

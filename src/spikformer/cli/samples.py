@@ -53,10 +53,17 @@ def open_measured(weights: Path, options: Measured) -> tuple[Spikformer, DataSet
 
 
 def batches(model: Spikformer, data: DataSet, split: str, max_samples: int, batch_size: int) -> Iterator[Tensor]:
-    """Samples from all over a split, always the same, as the model wants them; what cannot be read is left out."""
+    """See `prepared_batches`; on the model's device, in its dtype."""
+    weight = model.head.weight
+    for inputs in prepared_batches(data, split, max_samples, batch_size):
+        yield inputs.to(weight.device, weight.dtype)
+
+
+def prepared_batches(data: DataSet, split: str, max_samples: int, batch_size: int) -> Iterator[Tensor]:
+    """Samples from all over a split, always the same, as models want them; what cannot be read is left out."""
     import numpy as np
 
-    samples, weight = data.split(split), model.head.weight
+    samples = data.split(split)
     count = min(max_samples, len(samples))
     places = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
     for start in range(0, count, batch_size):
@@ -67,7 +74,7 @@ def batches(model: Spikformer, data: DataSet, split: str, max_samples: int, batc
             except (ValueError, OSError):
                 continue
         if read:
-            yield data.prepare(np.stack(read)).to(weight.device, weight.dtype)
+            yield data.prepare(np.stack(read))
 
 
 @contextmanager

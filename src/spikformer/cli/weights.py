@@ -1,4 +1,4 @@
-"""Weights that remember the data they were trained on, as `train` and `import --data-set` write them."""
+"""Weights and engines that remember the data they were trained on, as `train` and `import --data-set` write them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
+    from spikformer.engine import Engine
     from spikformer.models import Spikformer
 
 _REMEMBERED = ("name", "class_names", "events", "mean", "std")
@@ -14,9 +15,28 @@ _REMEMBERED = ("name", "class_names", "events", "mean", "std")
 
 def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     """The model, and what it remembers of its data; weights that remember too little are refused."""
+    from spikformer.engine.files import is_engine_file
     from spikformer.models import load
 
+    if is_engine_file(path):
+        raise ValueError(f"{path} is an engine, which only answers; give the weights it was compiled from.")
     model = load(path)
+    return model, _data_of(model, path)
+
+
+def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
+    """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
+    from spikformer.engine.files import is_engine_file
+
+    if not is_engine_file(path):
+        return load_trained(path)
+    from spikformer.engine import load_engine
+
+    engine = load_engine(path)
+    return engine, _data_of(engine, path)
+
+
+def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:
     about = model.about.get("data")
     if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED):
         raise ValueError(
@@ -25,10 +45,10 @@ def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     if len(about["class_names"]) != model.config.num_classes:
         named, answered = len(about["class_names"]), model.config.num_classes
         raise ValueError(f"{path} names {named} classes and answers with {answered}; it is damaged.")
-    return model, about
+    return about
 
 
-def open_data(model: Spikformer, about: dict[str, Any], path: Path | None) -> DataSet:
+def open_data(model: Spikformer | Engine, about: dict[str, Any], path: Path | None) -> DataSet:
     """The data that weights remember, in the model's form; another is refused."""
     from spikformer.data import open_for_model
 
@@ -38,7 +58,7 @@ def open_data(model: Spikformer, about: dict[str, Any], path: Path | None) -> Da
     return data
 
 
-def check_fits(data: DataSet, model: Spikformer, about: dict[str, Any]) -> None:
+def check_fits(data: DataSet, model: Spikformer | Engine, about: dict[str, Any]) -> None:
     trained = about["class_names"]
     if list(data.class_names) != trained:
         raise ValueError(

@@ -8,25 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spikformer.config import ModelConfig, check_divisible
+from spikformer.config import ModelConfig
+from spikformer.frames import check_frame, check_frames
 
 
 def check_input(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
     """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size and dtype, finite."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Expected a torch.Tensor, got {type(x).__name__}; convert it with torch.as_tensor.")
-    if x.ndim not in (4, 5):
-        raise ValueError(
-            "Expected images [B, C, H, W] or event frames [T, B, C, H, W], "
-            f"got {x.ndim} dimensions {list(x.shape)}; a single image needs x.unsqueeze(0)."
-        )
-    if x.ndim == 5 and x.shape[1] == config.time_steps != x.shape[0]:
-        raise ValueError(
-            f"Expected event frames [T, B, C, H, W] with T = {config.time_steps} first, got {list(x.shape)}; "
-            "if samples come first, give x.transpose(0, 1); if not, make the model with "
-            f"time_steps={x.shape[0]}."
-        )
-    _check_frames(x, config, weight)
+    check_frames(x.shape, config)
+    _check_values(x, weight)
 
 
 def check_stream(x: Tensor, config: ModelConfig, weight: Tensor, training: bool) -> None:
@@ -38,7 +29,8 @@ def check_stream(x: Tensor, config: ModelConfig, weight: Tensor, training: bool)
     if not isinstance(x, Tensor) or x.ndim != 4:
         given = list(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(f"step expects one frame [B, C, H, W], got {given}.")
-    _check_frames(x, config, weight)
+    check_frame(x.shape, config)
+    _check_values(x, weight)
 
 
 def check_state(state: Any, expected: Any) -> None:
@@ -66,19 +58,7 @@ def _form(leaf: Any) -> str:
     return f"{leaf.dtype} {list(leaf.shape)}" if isinstance(leaf, Tensor) else type(leaf).__name__
 
 
-def _check_frames(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
-    if x.numel() == 0:
-        raise ValueError(f"Expected at least one sample and one step, got an empty batch {list(x.shape)}.")
-    if x.shape[-3] != config.in_channels:
-        raise ValueError(f"Expected {config.in_channels} channels, got {x.shape[-3]} in {list(x.shape)}.")
-    if config.image_size is None:
-        check_divisible((x.shape[-2], x.shape[-1]), config.patch_size)
-    elif (x.shape[-2], x.shape[-1]) != config.image_size:
-        (height, width), (given_height, given_width) = config.image_size, x.shape[-2:]
-        raise ValueError(
-            f"Expected images of {height}×{width}, got {given_height}×{given_width}; resize them, or make the model "
-            f"with image_size=({given_height}, {given_width})."
-        )
+def _check_values(x: Tensor, weight: Tensor) -> None:
     if x.device != weight.device:
         raise ValueError(f"Expected the input on {weight.device}, where the model is, got {x.device}; use x.to().")
     if x.dtype != weight.dtype and not _autocast_takes(x):

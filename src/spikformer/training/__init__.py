@@ -1,7 +1,7 @@
 """Training: a recipe says how, a trainer does it, a run folder keeps what comes out."""
 
 from spikformer.training.devices import build_fabric
-from spikformer.training.evaluation import Evaluation, evaluate
+from spikformer.training.evaluation import Evaluation, Reading, evaluate, evaluate_answers
 from spikformer.training.events import DivergedError, Epoch, Step
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import get_recipe, list_recipes
@@ -14,12 +14,14 @@ __all__ = [
     "DivergedError",
     "Epoch",
     "Evaluation",
+    "Reading",
     "Recipe",
     "RunFolder",
     "Step",
     "Trainer",
     "build_fabric",
     "evaluate",
+    "evaluate_answers",
     "find_traps",
     "get_recipe",
     "list_recipes",

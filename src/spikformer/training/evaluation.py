@@ -36,49 +36,70 @@ class Evaluation:
         return [row[label] / sum(row) if sum(row) else None for label, row in enumerate(self.confusion)]
 
 
-@torch.no_grad()
-def evaluate(
-    model: Spikformer,
-    data: DataSet,
-    split: str,
-    *,
-    batch_size: int = 128,
-    workers: int = 0,
-    strict: bool = False,
-    rank: int = 0,
-    world_size: int = 1,
-    on_batch: Callable[[int], None] = lambda _: None,
-) -> Evaluation:
-    """Measure a model on its device; leaves it in the mode it was in. With several processes, all must call.
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a split is read. With several processes, all must take part."""
 
-    `on_batch` is told how many samples each batch had, for a bar.
-    """
-    loader = Loader(
-        data, split, batch_size, training=False, workers=workers, strict=strict, rank=rank, world_size=world_size
-    )
-    weight = model.head.weight
-    num_classes = len(weight)
-    if len(data.class_names) > num_classes:
-        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model tells {num_classes} apart.")
-    time_steps = 0
-    totals: dict[str, Tensor] = {}
-    was_training = model.training
+    batch_size: int = 128
+    workers: int = 0
+    strict: bool = False
+    rank: int = 0
+    world_size: int = 1
+    on_batch: Callable[[int], None] = lambda _: None
+    """Told how many samples each batch had, for a bar."""
+
+
+PLAINLY = Reading()
+
+
+@torch.no_grad()
+def evaluate(model: Spikformer, data: DataSet, split: str, reading: Reading = PLAINLY) -> Evaluation:
+    """Measure a model on its device; leaves it in the mode it was in."""
+    weight, was_training = model.head.weight, model.training
     model.eval()
     try:
-        for batch in loader.epoch(0):
-            inputs = data.prepare(batch.samples.to(weight.device)).to(weight.dtype)
-            sums = model.forward_steps(inputs).double().cumsum(0)  # [T, B, K]
-            time_steps = len(sums)
-            found = _count(sums, batch.labels.to(weight.device), num_classes)
-            totals = {name: totals[name] + value for name, value in found.items()} if totals else found
-            on_batch(len(batch.labels) + len(batch.reasons))
+        return evaluate_answers(model.forward_steps, data, split, len(weight), reading, like=weight)
     finally:
         model.train(was_training)
+
+
+def evaluate_answers(
+    answer: Callable[[Tensor], Tensor],
+    data: DataSet,
+    split: str,
+    num_classes: int,
+    reading: Reading = PLAINLY,
+    *,
+    like: Tensor,
+) -> Evaluation:
+    """Measure whatever turns inputs into readouts [T, B, K]; inputs have the dtype and the device of `like`."""
+    if len(data.class_names) > num_classes:
+        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model tells {num_classes} apart.")
+    device, world_size = like.device, reading.world_size
+    loader = Loader(
+        data,
+        split,
+        reading.batch_size,
+        training=False,
+        workers=reading.workers,
+        strict=reading.strict,
+        rank=reading.rank,
+        world_size=world_size,
+    )
+    time_steps = 0
+    totals: dict[str, Tensor] = {}
+    for batch in loader.epoch(0):
+        inputs = data.prepare(batch.samples.to(device)).to(like.dtype)
+        sums = answer(inputs).double().cumsum(0)  # [T, B, K]
+        time_steps = len(sums)
+        found = _count(sums, batch.labels.to(device), num_classes)
+        totals = {name: totals[name] + value for name, value in found.items()} if totals else found
+        reading.on_batch(len(batch.labels) + len(batch.reasons))
     unreadable = torch.tensor(float(loader.unreadable.total()))
     if world_size > 1:
-        time_steps = _agree(time_steps, weight.device)
-        totals = totals or _nothing(time_steps, num_classes, weight.device)
-        unreadable = unreadable.to(weight.device)
+        time_steps = _agree(time_steps, device)
+        totals = totals or _nothing(time_steps, num_classes, device)
+        unreadable = unreadable.to(device)
         for value in (*totals.values(), unreadable):
             torch.distributed.all_reduce(value)
     count = int(totals["count"]) if totals else 0

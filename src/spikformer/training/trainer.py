@@ -22,7 +22,7 @@ from spikformer.data.loading import Batch
 from spikformer.layers.synced_norm import sync_norms
 from spikformer.models import Spikformer
 from spikformer.training.averaging import WeightAverage
-from spikformer.training.evaluation import Evaluation, evaluate
+from spikformer.training.evaluation import Evaluation, Reading, evaluate
 from spikformer.training.events import DivergedError, Epoch, Step
 from spikformer.training.optimiser import build_optimiser, set_learning_rate
 from spikformer.training.recipe import Recipe
@@ -113,16 +113,14 @@ class Trainer:
             yield from self._run_epoch(stop)
 
     def evaluate(self, split: str, model: Spikformer | None = None) -> Evaluation:
-        return evaluate(
-            model or self.finished_model,
-            self.data,
-            split,
+        reading = Reading(
             batch_size=self._part_size(),
             workers=self.workers,
             strict=self.strict,
             rank=self.fabric.global_rank,
             world_size=self.fabric.world_size,
         )
+        return evaluate(model or self.finished_model, self.data, split, reading)
 
     def save(self) -> None:
         """Write the state, on the first process alone; weights that are no numbers never replace good ones."""

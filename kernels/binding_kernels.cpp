@@ -1,0 +1,174 @@
+// Every kernel of engine/kernels.hpp by itself, for tests, calibration and microbenchmarks; the engine uses none of it.
+// Products are in binding_products.cpp.
+#include <algorithm>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "binding_checks.hpp"
+#include "engine/layer.hpp"
+
+using namespace nanobind::literals;
+using namespace spikformer::engine;
+using namespace spikformer::binding;
+
+void define_products(nb::module_& module, nb::class_<Kernels>& kernels);  // binding_products.cpp
+
+namespace {
+
+constexpr std::size_t most_sum = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_count = std::numeric_limits<std::uint8_t>::max();
+
+std::tuple<Result<Word>, Result<float>> fire(const Kernels& kernels, const Given<float>& currents,
+                                             const Given<float>& bias, const Neuron& neuron,
+                                             const std::optional<Given<float>>& initial) {
+    check("currents", currents, {"T", "width"}, true);
+    const std::size_t time_steps = currents.shape(0), width = currents.shape(1);
+    require(width % word_bits == 0, "The width must be a multiple of 64, got " + std::to_string(width) + ".");
+    check("bias", bias, {width});
+    if (initial) {
+        check("initial", *initial, {width});
+    }
+    const Dynamics dynamics = dynamics_of(neuron);
+    const std::size_t current_stride = currents.stride(0) == 0 ? 0 : width;
+    Result<Word> spikes = make_result<Word>({time_steps, width / word_bits});
+    Result<float> voltage = make_result<float>({width});
+    {
+        const nb::gil_scoped_release unlocked;
+        unsigned char* bits = reinterpret_cast<unsigned char*>(spikes.data());
+        for (std::size_t begin = 0; begin < width; begin += kernels.tile) {
+            kernels.fire(currents.data() + begin, current_stride, time_steps, bias.data() + begin, dynamics,
+                         initial ? initial->data() + begin : nullptr, voltage.data() + begin, bits + begin / 8,
+                         width / 8);
+        }
+    }
+    return {spikes, voltage};
+}
+
+Result<std::int32_t> attend(const Kernels& kernels, const Given<Word>& query, const Given<Word>& key,
+                            const Given<Word>& value, std::int64_t features, const std::string& order) {
+    check("query", query, {"tokens", "words"});
+    const std::size_t num_tokens = query.shape(0), words = query.shape(1);
+    check("key", key, {num_tokens, words});
+    check("value", value, {num_tokens, words});
+    const std::size_t head_dim = features > 0 ? static_cast<std::size_t>(features) : 0;
+    require(head_dim > 0 && divide_up(head_dim, word_bits) == words,
+            "head_dim must be above 0 and fill " + std::to_string(words) + " words, got " + std::to_string(features) +
+                ".");
+    require(num_tokens <= most_sum / head_dim, "Tokens times head_dim must stay below 2^31: sums would overflow.");
+    require(order == "query_key_first" || order == "key_value_first",
+            "order must be \"query_key_first\" or \"key_value_first\", got \"" + order + "\".");
+    const Word padding = head_dim % word_bits == 0 ? 0 : ~Word{0} << head_dim % word_bits;
+    for (const Given<Word>* spikes : {&query, &key, &value}) {
+        Word outside = 0;
+        for (std::size_t n = 0; n < num_tokens; ++n) {
+            outside |= spikes->data()[n * words + words - 1] & padding;
+        }
+        require(outside == 0, "Bits beyond head_dim must be 0.");
+    }
+    Result<std::int32_t> products = make_result<std::int32_t>({num_tokens, head_dim});
+    const nb::gil_scoped_release unlocked;
+    if (order == "query_key_first") {
+        kernels.attend_query_key_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data());
+    } else if (num_tokens > 0) {
+        Buffer<Word> scratch;
+        scratch.reserve(2 * head_dim * divide_up(num_tokens, word_bits) + divide_up(head_dim * head_dim, 2));
+        kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
+                                       scratch.data());
+    }
+    return products;
+}
+
+Result<Word> pool_map(const Kernels& kernels, const Given<Word>& map) {
+    check("map", map, {"height", "width", "depth"});
+    const std::size_t height = map.shape(0), width = map.shape(1), depth = map.shape(2);
+    require(height % 2 == 0 && width % 2 == 0,
+            "Height and width must be even, got " + std::to_string(height) + " and " + std::to_string(width) + ".");
+    Result<Word> pooled = make_result<Word>({height / 2, width / 2, depth});
+    if (map.size() > 0) {
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t row = 0; row < height / 2; ++row) {
+            kernels.pool_map_row(map.data(), height, width, depth, row, pooled.data() + row * (width / 2) * depth);
+        }
+    }
+    return pooled;
+}
+
+Result<Word> pool_tokens(const Kernels& kernels, const Given<Word>& tokens, std::int64_t kernel) {
+    check("tokens", tokens, {"tokens", "depth"});
+    require(kernel > 0 && kernel % 2 == 1, "kernel must be odd and above 0, got " + std::to_string(kernel) + ".");
+    Result<Word> pooled = make_result<Word>({tokens.shape(0), tokens.shape(1)});
+    if (tokens.size() > 0) {
+        const nb::gil_scoped_release unlocked;
+        kernels.pool_tokens(tokens.data(), tokens.shape(0), tokens.shape(1), static_cast<std::size_t>(kernel),
+                            pooled.data());
+    }
+    return pooled;
+}
+
+Result<std::uint8_t> add_spikes(const Kernels& kernels, const Given<Word>& spikes, const Given<std::uint8_t>& counts) {
+    check("spikes", spikes, {"words"});
+    check("counts", counts, {spikes.size() * word_bits});
+    Result<std::uint8_t> sums = make_result<std::uint8_t>({counts.size()});
+    const nb::gil_scoped_release unlocked;
+    std::copy_n(counts.data(), counts.size(), sums.data());
+    kernels.add_spikes(spikes.data(), spikes.size(), sums.data());
+    return sums;
+}
+
+Result<float> expand_spikes(const Kernels& kernels, const Given<Word>& spikes) {
+    check("spikes", spikes, {"words"});
+    Result<float> values = make_result<float>({spikes.size() * word_bits});
+    const nb::gil_scoped_release unlocked;
+    kernels.expand_spikes(spikes.data(), spikes.size(), values.data());
+    return values;
+}
+
+Result<float> expand_counts(const Kernels& kernels, const Given<std::uint8_t>& counts) {
+    check("counts", counts, {"size"});
+    Result<float> values = make_result<float>({counts.size()});
+    const nb::gil_scoped_release unlocked;
+    kernels.expand_counts(counts.data(), counts.size(), values.data());
+    return values;
+}
+
+Result<float> read_out(const Kernels& kernels, const Given<std::uint8_t>& counts, const Given<float>& weights,
+                       const Given<float>& bias) {
+    check("counts", counts, {"tokens", "width"});
+    check("weights", weights, {"classes", "features"});
+    check("bias", bias, {weights.shape(0)});
+    const std::size_t num_tokens = counts.shape(0), width = counts.shape(1), features = weights.shape(1);
+    require(num_tokens >= 1 && num_tokens <= most_sum / most_count,
+            "There must be between 1 and 8,421,504 tokens, got " + std::to_string(num_tokens) + ".");
+    require(features <= width, "The head reads " + std::to_string(features) + " features, but counts have only " +
+                                   std::to_string(width) + ".");
+    Result<float> logits = make_result<float>({bias.size()});
+    const nb::gil_scoped_release unlocked;
+    Buffer<std::int32_t> totals;
+    totals.reserve(features + 1);  // one more: no pointer is null where there are no features
+    kernels.sum_tokens(counts.data(), num_tokens, width, features, totals.data());
+    kernels.read_out(totals.data(), num_tokens, features, weights.data(), bias.data(), bias.size(), logits.data());
+    return logits;
+}
+
+}  // namespace
+
+void define_kernels(nb::module_& module) {
+    nb::class_<Kernels> kernels(module, "Kernels");
+    kernels.def("__init__", [](Kernels* self, const std::string& instructions) {
+            new (self) Kernels(kernels_named(instructions));
+        }, "instructions"_a)
+        .def_prop_ro("name", [](const Kernels& self) { return self.name; })
+        .def_ro("tile", &Kernels::tile)
+        .def("fire", &fire, "currents"_a.noconvert(), "bias"_a.noconvert(), "neuron"_a, "initial"_a.noconvert().none())
+        .def("attend", &attend, "query"_a.noconvert(), "key"_a.noconvert(), "value"_a.noconvert(), "head_dim"_a,
+             "order"_a)
+        .def("pool_map", &pool_map, "map"_a.noconvert())
+        .def("pool_tokens", &pool_tokens, "tokens"_a.noconvert(), "kernel"_a)
+        .def("add_spikes", &add_spikes, "spikes"_a.noconvert(), "counts"_a.noconvert())
+        .def("expand_spikes", &expand_spikes, "spikes"_a.noconvert())
+        .def("expand_counts", &expand_counts, "counts"_a.noconvert())
+        .def("read_out", &read_out, "counts"_a.noconvert(), "weights"_a.noconvert(), "bias"_a.noconvert());
+    define_products(module, kernels);
+}

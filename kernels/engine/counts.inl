@@ -1,0 +1,29 @@
+// The residual stream: spikes added to small whole numbers; and both as floats, for the dense path.
+
+void add_spikes(const Word* spikes, std::size_t words, std::uint8_t* counts) {
+    for (std::size_t w = 0; w < words; ++w) {
+        for (std::size_t byte = 0; byte < 8; ++byte) {
+            std::uint8_t* eight = counts + w * word_bits + byte * 8;
+            const std::uint8_t bits = static_cast<std::uint8_t>(spikes[w] >> (8 * byte));
+            for (std::size_t bit = 0; bit < 8; ++bit) {
+                const std::uint8_t sum = static_cast<std::uint8_t>(eight[bit] + (bits >> bit & 1));
+                eight[bit] = sum < eight[bit] ? 255 : sum;
+            }
+        }
+    }
+}
+
+void expand_spikes(const Word* spikes, std::size_t words, float* values) {
+    for (std::size_t w = 0; w < words; ++w) {
+        for (std::size_t first = 0; first < word_bits; first += lanes) {
+            const std::uint32_t bits = static_cast<std::uint32_t>(spikes[w] >> first);
+            store(values + w * word_bits + first, choose(bits, broadcast(1.0f), Floats{}));
+        }
+    }
+}
+
+void expand_counts(const std::uint8_t* counts, std::size_t size, float* values) {
+    for (std::size_t i = 0; i < size; ++i) {
+        values[i] = counts[i];
+    }
+}

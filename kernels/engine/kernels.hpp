@@ -1,0 +1,65 @@
+// One table of kernels for each instruction set; every entry has a NumPy twin in spikformer/engine/reference.py.
+#pragma once
+
+#include "layout.hpp"
+
+namespace spikformer::engine {
+
+struct Kernels {
+    const char* name;
+    std::size_t tile;  // outputs in a tile
+
+    // The events of one row of spikes, for one group of steps, `words` apart. Writes indices sorted by pattern, and ends[p],
+    // where the events of pattern p end. Returns the number of additions: an event counts once for each of its steps.
+    // `indices` holds words * 64, `scratch` gather_margin more.
+    std::size_t (*list_events)(const Word* row, std::size_t words, std::size_t num_steps, Index* indices,
+                               std::uint32_t* ends, std::uint32_t* scratch);
+
+    // The same of one row of counts [num_steps][size], size a multiple of 16; `values` gets the counts of the additions,
+    // event by event, and holds one more than num_steps * size.
+    std::size_t (*list_counts)(const std::uint8_t* row, std::size_t size, std::size_t num_steps, Index* indices,
+                               float* values, std::uint32_t* ends, std::uint32_t* scratch);
+
+    // currents[t] = sum of the weights of the events at step t, for the steps of a group, in one tile.
+    void (*spike_linear)(const Index* indices, const std::uint32_t* ends, std::size_t num_steps, const float* weights,
+                         float* currents);
+    void (*count_linear)(const Index* indices, const float* values, const std::uint32_t* ends, std::size_t num_steps,
+                         const float* weights, float* currents);
+
+    // currents = inputs @ weights for rows of plain floats [rows][num_inputs], in one tile.
+    void (*dense_linear)(const float* inputs, std::size_t rows, std::size_t num_inputs, const float* weights,
+                         float* currents);
+
+    // Bias and neuron over all steps: `tile` bits a step, `spike_stride` bytes apart. Steps of the current are
+    // `current_stride` floats apart (0 repeats one). `initial` and `voltage` may be null, or the same.
+    void (*fire)(const float* currents, std::size_t current_stride, std::size_t time_steps, const float* bias,
+                 const Dynamics& dynamics, const float* initial, float* voltage, unsigned char* spikes,
+                 std::size_t spike_stride);
+
+    // products[n][head_dim] = (Q K^T V)[n] of one head at one step.
+    void (*attend_query_key_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
+                                   std::size_t head_dim, std::int32_t* products);
+    void (*attend_key_value_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
+                                   std::size_t head_dim, std::int32_t* products, Word* scratch);
+
+    // One row of the 3x3 pool of a map [height][width][depth]; the pool along tokens [num_tokens][depth].
+    void (*pool_map_row)(const Word* map, std::size_t height, std::size_t width, std::size_t depth, std::size_t row,
+                         Word* pooled);
+    void (*pool_tokens)(const Word* tokens, std::size_t num_tokens, std::size_t depth, std::size_t kernel,
+                        Word* pooled);
+
+    // The residual stream, and both kinds of input as floats.
+    void (*add_spikes)(const Word* spikes, std::size_t words, std::uint8_t* counts);
+    void (*expand_spikes)(const Word* spikes, std::size_t words, float* values);
+    void (*expand_counts)(const std::uint8_t* counts, std::size_t size, float* values);
+
+    void (*sum_tokens)(const std::uint8_t* counts, std::size_t num_tokens, std::size_t token_stride, std::size_t size,
+                       std::int32_t* totals);
+    void (*read_out)(const std::int32_t* totals, std::size_t num_tokens, std::size_t size, const float* weights,
+                     const float* bias, std::size_t num_classes, float* logits);
+};
+
+// The best table this machine can run, or the named one ("scalar", "neon", "avx2", "avx512"); null if it cannot.
+const Kernels* choose_kernels(const char* name);
+
+}  // namespace spikformer::engine

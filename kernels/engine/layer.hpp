@@ -1,0 +1,29 @@
+// A product with its neurons: SN(x W + b), the norm folded into W and b, the weights laid out for the kernels.
+#pragma once
+
+#include <string>
+
+#include "buffer.hpp"
+#include "kernels.hpp"
+
+namespace spikformer::engine {
+
+struct Layer {
+    std::string name;
+    std::size_t num_inputs = 0;  // rows of a tile: neighbours times padded channels
+    std::size_t num_outputs = 0;
+    std::size_t num_tiles = 0;
+    std::size_t words = 0;  // of one step of its spikes
+    Dynamics dynamics{};
+    Buffer<float> weights;  // [tiles][num_inputs][tile]
+    Buffer<float> bias;     // [tiles * tile]
+
+    std::size_t width() const { return words * word_bits; }
+};
+
+// `weights` is [num_outputs][neighbours][channels]; inputs are padded to `padded_channels` for each neighbour.
+Layer pack_layer(const Kernels& kernels, std::string name, const float* weights, const float* bias,
+                 std::size_t num_outputs, std::size_t neighbours, std::size_t channels, std::size_t padded_channels,
+                 const Dynamics& dynamics);
+
+}  // namespace spikformer::engine

@@ -1,0 +1,34 @@
+// How activations lie in memory, for every kernel of the engine.
+//
+//   spikes    Word[positions][T][words]             one bit a neuron, 64 channels a word, channels padded to whole words
+//   counts    uint8_t[positions][T][words * 64]     the residual stream: sums of spikes, small whole numbers
+//   weights   float[tiles][inputs][tile]            a tile of outputs for every input: what one event adds is contiguous
+//   currents  float[rows][T][tile]                  scratch, between a product and its neurons
+//
+// A position is a pixel of a map or a token. T steps are cut into groups of at most four. An event is an input that
+// fires in a group; its pattern says at which of the steps. The events of a row (what one output position sees) are
+// sorted by pattern, so that the kernel that adds weights has no decision to make inside its loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace spikformer::engine {
+
+using Word = std::uint64_t;
+using Index = std::uint16_t;  // of an input: 9 neighbours times channels must stay below 65536
+
+constexpr std::size_t word_bits = 64;
+constexpr std::size_t group_steps = 4;
+constexpr std::size_t num_patterns = std::size_t{1} << group_steps;  // 0 is silence
+constexpr std::size_t widest_tile = 64;
+constexpr std::size_t gather_margin = 16;  // events are gathered by whole vectors, which may write beyond the last one
+
+constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+// H = V + gain (X - leak (V - v_reset)), a spike where H >= v_threshold, then V = v_reset.
+struct Dynamics {
+    float gain, leak, v_threshold, v_reset;
+};
+
+}  // namespace spikformer::engine

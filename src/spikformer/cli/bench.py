@@ -1,0 +1,162 @@
+"""Measure how fast weights (in PyTorch) or an engine answer on this machine, on samples of their own data.
+
+Example: spikformer bench runs/digits/best.engine
+Example: spikformer bench best.safetensors --data DIR --batch-sizes 1 32 --threads 2
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from spikformer.engine import Engine, LayerProfile
+
+_FEWEST = 5  # calls, however long they take
+
+
+@dataclass(frozen=True)
+class Options:
+    weights: Annotated[Path, tyro.conf.Positional]
+    """An .engine file written by compile, or a .safetensors file written by train."""
+    data: Path | None = None
+    """Folder or archive with the data set's files; not needed for embedded sets."""
+    batch_sizes: tuple[int, ...] = (1, 32)
+    """Samples in a call."""
+    threads: int | None = None
+    """Threads to use; by default as many as this process may."""
+    seconds: float = 3.0
+    """How long to measure each batch size."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Of calls with batches of one size: latencies of a call, and images/s at the quickest."""
+
+    batch_size: int
+    images_per_second: float
+    fastest_ms: float
+    median_ms: float
+    p90_ms: float
+    p99_ms: float
+    calls: int
+
+
+def run(options: Options) -> int:
+    from spikformer.cli.samples import prepared_batches
+    from spikformer.cli.weights import load_answering, open_data
+    from spikformer.engine import Engine
+    from spikformer.engine.native import usable_threads
+
+    if not options.batch_sizes or min(options.batch_sizes) < 1:
+        raise ValueError(f"--batch-sizes must be whole numbers of at least 1, got {options.batch_sizes}.")
+    if not 0 < options.seconds < float("inf"):
+        raise ValueError(f"--seconds must be above 0, got {options.seconds}.")
+    threads = usable_threads() if options.threads is None else options.threads
+    model, about = load_answering(options.weights)
+    data = open_data(model, about, options.data)
+    if isinstance(model, Engine):
+        model = Engine(model.plan, threads)
+        answer: Callable[[Any], Any] = model
+        how = f"engine, {model.instructions}"
+    else:
+        answer, how = _plain(model, threads), "PyTorch"
+    found = []
+    for size in options.batch_sizes:
+        inputs = next(prepared_batches(data, "test", size, size), None)
+        if inputs is None or inputs.shape[1 if data.events else 0] < size:
+            raise ValueError(f"{data.name} has fewer than {size} samples for test that can be read.")
+        found.append((measure(partial(answer, inputs), size, options.seconds), inputs))
+    layers = _quietest(model, found[-1][1]) if isinstance(model, Engine) else []
+    if options.json:
+        speeds, profiles = [asdict(speed) for speed, _ in found], [asdict(layer) for layer in layers]
+        print(json.dumps({"how": how, "num_threads": threads, "speeds": speeds, "layers": profiles}))
+        return 0
+    _show(how, threads, [speed for speed, _ in found], layers, options.batch_sizes[-1])
+    return 0
+
+
+def measure(call: Callable[[], Any], batch_size: int, seconds: float) -> Speed:
+    """Call it again and again, after one call that does not count."""
+    import numpy as np
+
+    call()
+    latencies: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(latencies) < _FEWEST or time.perf_counter() < end:
+        begin = time.perf_counter()
+        call()
+        latencies.append((time.perf_counter() - begin) * 1e3)
+    median, p90, p99 = np.percentile(latencies, (50, 90, 99)).tolist()
+    fastest = min(latencies)
+    return Speed(batch_size, batch_size / fastest * 1e3, fastest, median, p90, p99, len(latencies))
+
+
+def _plain(model: Any, threads: int) -> Callable[[Tensor], Tensor]:
+    import torch
+
+    from spikformer.memory import keep_freed_memory
+
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+    dtype = model.head.weight.dtype
+
+    def answer(inputs: Tensor) -> Tensor:
+        with torch.no_grad():
+            return model(inputs.to(dtype))
+
+    return answer
+
+
+def _quietest(engine: Engine, inputs: Tensor) -> list[LayerProfile]:
+    """Of several calls, the one that other programs disturbed least."""
+    profiles = (engine.profile(inputs) for _ in range(_FEWEST))
+    return min(profiles, key=lambda profile: sum(layer.list_ms + layer.product_ms for layer in profile))
+
+
+def _show(how: str, threads: int, speeds: list[Speed], layers: list[LayerProfile], batch_size: int) -> None:
+    from spikformer.cli.samples import print_table
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("Batch", "Images/s", "Fastest ms", "Median", "90 %", "99 %", "Calls"):
+        table.add_column(heading, justify="right")
+    for speed in speeds:
+        times = (speed.fastest_ms, speed.median_ms, speed.p90_ms, speed.p99_ms)
+        table.add_row(
+            str(speed.batch_size),
+            f"{speed.images_per_second:.1f}",
+            *(f"{milliseconds:.2f}" for milliseconds in times),
+            str(speed.calls),
+        )
+    console = Console()
+    plural = "" if threads == 1 else "s"
+    console.print(f"{how}, {threads} thread{plural}; images/s are those of the fastest call", highlight=False)
+    print_table(table)
+    if layers:
+        console.print(f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line", highlight=False)
+        print_table(_layer_table(layers))
+
+
+def _layer_table(layers: list[LayerProfile]) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("Layer")
+    for heading in ("Input density", "Listing ms", "Adding ms", "Multiplied out"):
+        table.add_column(heading, justify="right")
+    for layer in layers:
+        density = "–" if layer.density is None else f"{layer.density:.1%}"
+        times = (f"{layer.list_ms:.3f}", f"{layer.product_ms:.3f}")
+        table.add_row(layer.name, density, *times, f"{layer.dense_share:.0%} of samples")
+    return table

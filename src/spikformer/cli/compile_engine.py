@@ -1,0 +1,49 @@
+"""Turn trained weights into an engine: one file that answers event by event on a plain CPU, without PyTorch.
+
+Example: spikformer compile runs/digits/best.safetensors
+Example: spikformer compile best.safetensors --output net.engine
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Options:
+    weights: Annotated[Path, tyro.conf.Positional]
+    """A .safetensors file written by train or import."""
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Where to write; by default beside the weights, ending in .engine."""
+    json: bool = False
+    """Print JSON instead of sentences."""
+
+
+def run(options: Options) -> int:
+    from spikformer.engine import compile_engine, load_engine
+    from spikformer.models import load
+
+    output = options.output or options.weights.with_suffix(".engine")
+    if output.suffix != ".engine":
+        raise ValueError(f"--output must end in .engine, got {output}.")
+    compile_engine(load(options.weights)).save(output)
+    engine = load_engine(output)  # what was written is what is described
+    described = {
+        "output": str(output),
+        "bytes": output.stat().st_size,
+        "instructions": engine.instructions,
+        "num_threads": engine.num_threads,
+    }
+    if options.json:
+        print(json.dumps(described))
+        return 0
+    console = Console()
+    console.print(f"{engine}, {output.stat().st_size / 1e6:.1f} MB", highlight=False)
+    console.print(f"Wrote {output}", highlight=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,228 @@
+"""Engine: a compiled Spikformer that runs on a plain CPU, event by event, without torch.
+
+    engine = sf.compile_engine(model)
+    logits = engine(images)                       NumPy arrays or tensors in, NumPy float32 out
+    engine.save("net.engine"); engine = sf.load_engine("net.engine")
+
+A layer whose input fires little adds the weights of its events and skips everything else; one that fires much is
+multiplied out. Which is cheaper is decided for each sample and layer by its measured density. To the last bit, results
+do not depend on the batch or the number of threads; against the model they are close. docs/engine.md has the proof.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spikformer.config import ModelConfig
+from spikformer.engine.files import read_plan, write_plan
+from spikformer.engine.inputs import as_frame, as_frames
+from spikformer.engine.native import build_network, chosen_instructions, usable_threads
+from spikformer.engine.plan import Plan
+
+if TYPE_CHECKING:
+    from spikformer.models import Spikformer
+
+Path = Literal["measured", "events", "dense"]
+_PATHS: tuple[Path, ...] = ("measured", "events", "dense")
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """The voltage of every neuron between two steps of a stream; in an order of the engine's own."""
+
+    voltages: np.ndarray
+    batch_size: int
+    image_size: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LayerProfile:
+    """What one layer did in a call. Q, K and V of a block share their input and count as one."""
+
+    name: str
+    list_ms: float
+    """Finding the events."""
+    product_ms: float
+    """Adding or multiplying weights, and the neurons."""
+    density: float | None
+    """Additions over all inputs of all steps; a count of two is two additions. None where pixels come in."""
+    dense_share: float
+    """Of the samples, those that were multiplied out."""
+
+
+class Engine:
+    """A plan on this machine. One call runs at a time: others that come meanwhile wait for it."""
+
+    def __init__(self, plan: Plan, num_threads: int | None = None) -> None:
+        num_threads = usable_threads() if num_threads is None else num_threads
+        if not isinstance(num_threads, int) or not 1 <= num_threads <= 1024:
+            raise ValueError(f"num_threads must be a whole number from 1 to 1024, got {num_threads!r}.")
+        self.plan = plan
+        self._network = build_network(plan, num_threads, chosen_instructions())
+        self._running = threading.Lock()
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.plan.config
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return self.plan.about
+
+    @property
+    def instructions(self) -> str:
+        """The instruction set in use."""
+        return self._network.instructions
+
+    @property
+    def num_threads(self) -> int:
+        return self._network.num_threads
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Memory for activations: planned at the first call of a size, and used again by every later one."""
+        return self._network.buffer_bytes
+
+    @property
+    def path(self) -> Path:
+        """`measured` takes the cheaper way for each sample and layer; `events` and `dense` force one for all."""
+        return _PATHS[self._network.path]
+
+    @path.setter
+    def path(self, path: Path) -> None:
+        if path not in _PATHS:
+            raise ValueError(f"path must be one of {', '.join(_PATHS)}, got {path!r}.")
+        self._network.path = _PATHS.index(path)
+
+    @property
+    def crossover(self) -> float:
+        """The density above which a layer is multiplied out."""
+        return self._network.crossover
+
+    @crossover.setter
+    def crossover(self, density: float) -> None:
+        self._network.crossover = density
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """Logits [B, K] of still images [B, C, H, W] or event frames [T, B, C, H, W]."""
+        return self.forward_steps(x).mean(0)
+
+    def forward_steps(self, x: Any) -> np.ndarray:
+        """The readout [T, B, K] after each step on its own; its mean over steps is the answer."""
+        frames = as_frames(x, self.config)
+        with self._running:
+            return self._run(frames)
+
+    def initial_state(self, batch_size: int, image_size: tuple[int, int] | None = None) -> EngineState:
+        """Every neuron at rest. `image_size` is needed, and taken, only where the config leaves it open."""
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size!r}.")
+        if (image_size is None) == (self.config.image_size is None):
+            given = (
+                "leaves image_size open; give initial_state one" if image_size is None else "fixes image_size already"
+            )
+            raise ValueError(f"This model's config {given}.")
+        size = self.config.override(image_size=image_size or self.config.image_size).image_size
+        assert size is not None
+        voltages = np.full(batch_size * self._network.state_size(*size), self.config.v_reset, dtype=np.float32)
+        return EngineState(voltages, batch_size, size)
+
+    def step(self, x: Any, state: EngineState) -> tuple[np.ndarray, EngineState]:
+        """One frame [B, C, H, W] of a stream: its readout [B, K], and the state after it."""
+        frame = as_frame(x, self.config)
+        given = (len(frame), (frame.shape[2], frame.shape[3]))
+        if not isinstance(state, EngineState) or (state.batch_size, state.image_size) != given:
+            raise ValueError(
+                "The state does not fit this frame; make one with initial_state(batch_size) and carry it from step to "
+                "step."
+            )
+        voltages = np.empty_like(state.voltages)
+        with self._running:
+            logits = self._run(frame[None], state.voltages, voltages)
+        return logits[0], EngineState(voltages, *given)
+
+    def spikes(self, x: Any) -> dict[str, np.ndarray]:
+        """What every neuron did, by layer: [T, B, positions, channels] of bool."""
+        frames = as_frames(x, self.config)
+        with self._running:
+            self._network.recording = True
+            try:
+                time_steps, batch_size, _ = self._run(frames).shape
+                recorded = self._network.recorded(batch_size, time_steps)
+            finally:
+                self._network.recording = False
+        return {name: _unpack(words, channels) for name, channels, words in recorded}
+
+    def profile(self, x: Any) -> list[LayerProfile]:
+        """Run once and say where the time went."""
+        frames = as_frames(x, self.config)
+        with self._running:
+            self._run(frames)
+            reports = self._network.reports()
+        return [
+            LayerProfile(
+                name=report["name"],
+                list_ms=report["list_seconds"] * 1e3,
+                product_ms=report["product_seconds"] * 1e3,
+                density=report["additions"] / report["inputs"]
+                if report["additions"] or report["list_seconds"]
+                else None,
+                dense_share=report["dense_samples"] / report["samples"],
+            )
+            for report in reports
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """One file for `load_engine`, on any machine with the native core; one that is there is replaced as a whole."""
+        write_plan(self.plan, path)
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"Engine(Spikformer-{config.depth}-{config.embed_dim}, T = {config.time_steps}, "
+            f"{self.instructions}, {self.num_threads} threads)"
+        )
+
+    def _run(
+        self, frames: np.ndarray, state: np.ndarray | None = None, next_state: np.ndarray | None = None
+    ) -> np.ndarray:
+        still = frames.ndim == 4
+        time_steps = self.config.time_steps if still else frames.shape[0]
+        batch_size = frames.shape[0] if still else frames.shape[1]
+        logits = np.empty((time_steps, batch_size, self.config.num_classes), np.float32)
+        self._network.run(frames, time_steps, state, next_state, logits)
+        return logits
+
+
+def compile_engine(model: Spikformer, num_threads: int | None = None) -> Engine:
+    """Turn a trained model into an engine. `num_threads` is by default what this process may use."""
+    from spikformer.engine.folding import fold
+
+    return Engine(fold(model), num_threads)
+
+
+def load_engine(path: str | os.PathLike[str], num_threads: int | None = None) -> Engine:
+    """The engine in a file that `Engine.save` wrote. Neither loading nor running it imports torch."""
+    return Engine(read_plan(path), num_threads)
+
+
+def _profile_of(report: dict[str, Any]) -> LayerProfile:
+    reads_spikes = report["list_seconds"] > 0
+    return LayerProfile(
+        name=report["name"],
+        list_ms=report["list_seconds"] * 1e3,
+        product_ms=report["product_seconds"] * 1e3,
+        density=report["additions"] / report["inputs"] if reads_spikes else None,
+        dense_share=report["dense_samples"] / report["samples"],
+    )
+
+
+def _unpack(words: np.ndarray, channels: int) -> np.ndarray:
+    """[B, positions, T, words] to bool [T, B, positions, channels]."""
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=-1, bitorder="little")
+    return np.moveaxis(bits[..., :channels].astype(bool), 2, 0)

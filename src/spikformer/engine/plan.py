@@ -1,0 +1,92 @@
+"""What the engine computes, as plain arrays: every layer's weights with its norm folded in, and its neuron.
+
+A plan knows nothing of torch: it is made from a model by `folding`, kept in a file by `files`, run by `native`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spikformer.config import ModelConfig
+
+_ATTENTIONS = ("ssa", "random", "none")
+
+
+@dataclass(frozen=True)
+class Neuron:
+    """H = V + gain (X − leak (V − V_reset)), a spike where H ≥ V_th, then V = V_reset."""
+
+    gain: float
+    leak: float
+    v_threshold: float
+    v_reset: float
+
+    def as_tuple(self) -> tuple[float, float, float, float]:
+        return (self.gain, self.leak, self.v_threshold, self.v_reset)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """SN(x W + b). Weights are [outputs, neighbours, inputs]: nine neighbours in a convolution, else one."""
+
+    name: str
+    weights: np.ndarray
+    bias: np.ndarray
+    neuron: Neuron
+
+
+@dataclass(frozen=True)
+class Block:
+    """An encoder block. Without Q and K (`none`), the value alone goes on to `mixed`, the neuron after attention."""
+
+    name: str
+    query: Layer | None
+    key: Layer | None
+    value: Layer
+    scale: float
+    mixed: Neuron
+    projection: Layer
+    hidden: Layer
+    output: Layer
+
+    def layers(self) -> dict[str, Layer]:
+        parts = ("query", "key", "value", "projection", "hidden", "output")
+        return {part: layer for part in parts if (layer := getattr(self, part)) is not None}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole network with spikes between all its layers. `about` is what its weights remembered."""
+
+    config: ModelConfig
+    stages: tuple[Layer, ...]
+    position: Layer
+    blocks: tuple[Block, ...]
+    head_weights: np.ndarray
+    head_bias: np.ndarray
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_spiking(self.config)
+
+    def layers(self) -> list[Layer]:
+        """Every layer with neurons, in the order they run."""
+        inside = [layer for block in self.blocks for layer in block.layers().values()]
+        return [*self.stages, self.position, *inside]
+
+
+def check_spiking(config: ModelConfig) -> None:
+    """Refuse what has floats between its layers: there are no events to be driven by."""
+    if config.neuron in ("relu", "gelu"):
+        raise ValueError(
+            f"The engine runs on spikes, but this model's neuron is {config.neuron!r}: compile a spiking one, "
+            "or run this one in PyTorch."
+        )
+    if config.attention not in _ATTENTIONS:
+        raise ValueError(
+            f"The engine multiplies spikes, but attention={config.attention!r} has floats in Q, K or V: "
+            f"compile a model with {', '.join(_ATTENTIONS)}, or run this one in PyTorch."
+        )

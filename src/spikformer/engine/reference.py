@@ -1,0 +1,144 @@
+"""Every kernel of kernels/engine/kernels.hpp in plain NumPy: what it computes, on arrays anyone can read.
+
+    T steps, C channels, K inputs of a row (neighbours times channels), O outputs, N tokens, D features of a head
+
+Spikes are booleans here and bits in the kernels, where 64 channels share a word: `pack_spikes` and `unpack_spikes` are
+the bridge. Whole numbers, bits and sums of events are equal to the kernels' to the last bit, because the order of a sum
+of events is part of its definition. Dense products and the readout are only close.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+Spikes = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+Counts = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+
+WORD_BITS = 64
+GROUP_STEPS = 4
+NUM_PATTERNS = 2**GROUP_STEPS
+
+
+def pack_spikes(spikes: Spikes) -> Words:
+    """[…, C] to words […, ⌈C / 64⌉]: channel c is bit c mod 64 of word ⌊c / 64⌋; bits beyond C are 0."""
+    padding = [(0, 0)] * (spikes.ndim - 1) + [(0, -spikes.shape[-1] % WORD_BITS)]
+    return np.packbits(np.pad(spikes, padding), axis=-1, bitorder="little").view(np.uint64)
+
+
+def unpack_spikes(words: Words, channels: int) -> Spikes:
+    """Words […, W] to the spikes […, C] of their first channels."""
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=channels, bitorder="little").astype(bool)
+
+
+def list_events_reference(fires: Spikes) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
+    """The inputs of one group [T ≤ 4, K] that fire, by their pattern Σ 2^t over steps t; events of p end at ends[p].
+
+    Events of one pattern are in the order of inputs. Silence, pattern 0, is no event.
+    """
+    patterns = (fires.astype(np.uint8) << np.arange(len(fires))[:, None]).sum(axis=0)  # [K]
+    sizes = np.bincount(patterns, minlength=NUM_PATTERNS)
+    by_pattern = np.argsort(patterns, kind="stable")[sizes[0] :]
+    sizes[0] = 0
+    return by_pattern.astype(np.uint16), np.cumsum(sizes).astype(np.uint32)
+
+
+def list_counts_reference(counts: Counts) -> tuple[NDArray[np.uint16], Floats, NDArray[np.uint32]]:
+    """The same for counts [T ≤ 4, K], with the counts of each event at the steps it fires at, event by event."""
+    indices, ends = list_events_reference(counts > 0)
+    of_events = counts[:, indices].T  # [events, T]
+    return indices, of_events[of_events > 0].astype(np.float32), ends
+
+
+def spike_linear_reference(spikes: Spikes, weights: Floats) -> Floats:
+    """Currents [rows, T, O] = spikes [rows, T, K] · weights [O, K], by adding the weights of events."""
+    return count_linear_reference(spikes.astype(np.uint8), weights)
+
+
+def count_linear_reference(counts: Counts, weights: Floats) -> Floats:
+    """The same for counts [rows, T, K]: an event's weights are added as often as it counts, rounded once."""
+    rows, time_steps, _ = counts.shape
+    currents = np.empty((rows, time_steps, len(weights)), np.float32)
+    for row in range(rows):
+        for first in range(0, time_steps, GROUP_STEPS):
+            group = counts[row, first : first + GROUP_STEPS]
+            indices, _ = list_events_reference(group > 0)
+            for step, values in enumerate(group):
+                firing = indices[values[indices] > 0]
+                currents[row, first + step] = _add_one_by_one(weights[:, firing], values[firing])
+    return currents
+
+
+def _add_one_by_one(weights: Floats, counts: Counts) -> Floats:
+    """Σ weights [O, n] · counts [n], each sum rounded to float32: a product of 24 and 8 bits is exact in float64."""
+    total = np.zeros(len(weights), np.float32)
+    for weight, count in zip(weights.T.astype(np.float64), counts.astype(np.float64), strict=True):
+        total = (total + weight * count).astype(np.float32)
+    return total
+
+
+def dense_linear_reference(inputs: Floats, weights: Floats) -> Floats:
+    """Inputs [rows, K] · weights [O, K], in float64 until the end."""
+    return (inputs.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.float32)
+
+
+def fire_reference(
+    currents: Floats, bias: Floats, neuron: tuple[float, float, float, float], initial: Floats | None = None
+) -> tuple[Spikes, Floats]:
+    """Spikes [T, C] and the last voltage [C] of H = V + gain (X + b − leak (V − V_reset)), Θ(H − V_th)."""
+    gain, leak, v_threshold, v_reset = (np.float32(constant) for constant in neuron)
+    voltage = np.full_like(bias, v_reset) if initial is None else initial
+    spikes = np.empty(currents.shape, bool)
+    for step, current in enumerate(currents):
+        membrane = voltage + gain * (current + bias - leak * (voltage - v_reset))
+        spikes[step] = membrane >= v_threshold
+        voltage = np.where(spikes[step], v_reset, membrane)
+    return spikes, voltage
+
+
+def attend_reference(query: Spikes, key: Spikes, value: Spikes) -> NDArray[np.int32]:
+    """Q Kᵀ V of one head at one step, [N, D] each; on whole numbers the order of the two products is free."""
+    q, k, v = (spikes.astype(np.int32) for spikes in (query, key, value))
+    return q @ k.T @ v
+
+
+def pool_map_reference(spikes: Spikes) -> Spikes:
+    """Max-pool of a map [H, W, C]: 3×3, stride 2, padding 1."""
+    padded = np.pad(spikes, ((1, 1), (1, 1), (0, 0)))
+    return sliding_window_view(padded, (3, 3), axis=(0, 1))[::2, ::2].max(axis=(-2, -1))
+
+
+def pool_tokens_reference(spikes: Spikes, kernel: int) -> Spikes:
+    """Max-pool along tokens [N, C]: an odd kernel, stride 1, padding kernel // 2."""
+    padded = np.pad(spikes, ((kernel // 2, kernel // 2), (0, 0)))
+    return sliding_window_view(padded, kernel, axis=0).max(axis=-1)
+
+
+def add_spikes_reference(spikes: Spikes, counts: Counts) -> Counts:
+    """Counts and spikes [C] added; a count stays at 255."""
+    return np.minimum(counts.astype(np.int32) + spikes, 255).astype(np.uint8)
+
+
+def expand_spikes_reference(spikes: Spikes) -> Floats:
+    """Spikes as 0 and 1."""
+    return spikes.astype(np.float32)
+
+
+def expand_counts_reference(counts: Counts) -> Floats:
+    """Counts as floats."""
+    return counts.astype(np.float32)
+
+
+def sum_tokens_reference(counts: Counts, features: int) -> NDArray[np.int32]:
+    """The sums over tokens [N, C] of the first features; the rest is padding."""
+    return counts[:, :features].sum(axis=0, dtype=np.int32)
+
+
+def read_out_reference(counts: Counts, weights: Floats, bias: Floats) -> Floats:
+    """The head's logits [K] of the mean over tokens: weights [K, D] · counts [N, ≥ D] / N + bias, in float64."""
+    totals = sum_tokens_reference(counts, weights.shape[1])
+    return (weights.astype(np.float64) @ totals / len(counts) + bias).astype(np.float32)

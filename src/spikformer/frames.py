@@ -1,0 +1,40 @@
+"""Which shapes a model takes, as images or event frames; said in one sentence, with or without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spikformer.config import ModelConfig, check_divisible
+
+
+def check_frames(shape: Sequence[int], config: ModelConfig) -> None:
+    """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size."""
+    if len(shape) not in (4, 5):
+        raise ValueError(
+            "Expected images [B, C, H, W] or event frames [T, B, C, H, W], "
+            f"got {len(shape)} dimensions {list(shape)}; a single image needs x[None]."
+        )
+    if len(shape) == 5 and shape[1] == config.time_steps != shape[0]:
+        raise ValueError(
+            f"Expected event frames [T, B, C, H, W] with T = {config.time_steps} first, got {list(shape)}; "
+            "if samples come first, swap the first two axes; if not, make the model with "
+            f"time_steps={shape[0]}."
+        )
+    check_frame(shape, config)
+
+
+def check_frame(shape: Sequence[int], config: ModelConfig) -> None:
+    """Something in every dimension, the model's channels, and its height and width last."""
+    if 0 in shape:
+        raise ValueError(f"Expected at least one sample and one step, got an empty batch {list(shape)}.")
+    *_, channels, height, width = shape
+    if channels != config.in_channels:
+        raise ValueError(f"Expected {config.in_channels} channels, got {channels} in {list(shape)}.")
+    if config.image_size is None:
+        check_divisible((height, width), config.patch_size)
+    elif (height, width) != config.image_size:
+        wanted_height, wanted_width = config.image_size
+        raise ValueError(
+            f"Expected images of {wanted_height}×{wanted_width}, got {height}×{width}; resize them, or make the model "
+            f"with image_size=({height}, {width})."
+        )

@@ -1,0 +1,94 @@
+"""Engines by the command: compiled, evaluated, asked, timed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import spikformer as sf
+
+
+@pytest.fixture
+def engine(weights: Path, run_here) -> Path:
+    text = run_here("compile", weights).stdout
+    path = weights.with_suffix(".engine")
+    assert f"Wrote {path}" in text.replace("\n", "")
+    assert text.startswith("Engine(Spikformer-2-64, T = 4, ")
+    return path
+
+
+def test_compile_writes_what_the_weights_answer(weights: Path, tmp_path: Path, run_here) -> None:
+    output = tmp_path / "net.engine"
+    described = json.loads(run_here("compile", weights, "-o", output, "--json").stdout)
+    assert described["output"] == str(output)
+    assert described["bytes"] == output.stat().st_size
+    x = np.random.default_rng(0).standard_normal((3, *_input(weights)), dtype=np.float32)
+    np.testing.assert_array_equal(sf.load_engine(output)(x), sf.compile_engine(sf.load(weights))(x))
+
+
+def _input(weights: Path) -> tuple[int, int, int]:
+    config = sf.load(weights).config
+    return (config.in_channels, *config.image_size)
+
+
+def test_evaluate_measures_an_engine_as_it_does_its_weights(weights: Path, engine: Path, run_here) -> None:
+    of_weights = json.loads(run_here("evaluate", weights, "--json").stdout)
+    of_engine = json.loads(run_here("evaluate", engine, "--json").stdout)
+    assert of_engine.pop("picture") != of_weights.pop("picture")
+    assert of_engine.pop("loss") == pytest.approx(of_weights.pop("loss"), rel=1e-4)
+    assert of_engine.pop("num_samples") == of_weights.pop("num_samples") == 359
+    for name in ("top1", "top5"):
+        assert of_engine[name] == pytest.approx(of_weights[name], abs=0.01), name
+    assert "runs on the CPU" in run_here("evaluate", engine, "--accelerator", "gpu", code=2).stderr
+
+
+def test_predict_asks_an_engine(weights: Path, engine: Path, tmp_path: Path, run_here) -> None:
+    picture = tmp_path / "seven.png"
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4).save(picture)
+    (asked,) = json.loads(run_here("predict", engine, picture, "--json").stdout)
+    (expected,) = json.loads(run_here("predict", weights, picture, "--json").stdout)
+    assert [row["class"] for row in asked["classes"]] == [row["class"] for row in expected["classes"]]
+    assert asked["classes"][0]["probability"] == pytest.approx(expected["classes"][0]["probability"], abs=1e-4)
+
+
+def test_bench_times_both(weights: Path, engine: Path, run_here) -> None:
+    arguments = ("--seconds", 0.05, "--batch-sizes", 1, 3, "--threads", 1)
+    found = json.loads(run_here("bench", engine, *arguments, "--json").stdout)
+    assert [speed["batch_size"] for speed in found["speeds"]] == [1, 3]
+    assert all(0 < speed["fastest_ms"] <= speed["median_ms"] <= speed["p99_ms"] for speed in found["speeds"])
+    assert all(speed["calls"] >= 5 for speed in found["speeds"])
+    assert {layer["name"] for layer in found["layers"]} >= {"stem.stages.1", "blocks.1.mlp.output"}
+    assert found["how"].startswith("engine, ")
+    text = run_here("bench", weights, *arguments).stdout
+    assert text.startswith("PyTorch, 1 thread")
+    assert "Layer" not in text
+    assert "Multiplied out" in run_here("bench", engine, *arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--seconds", 0), "--seconds must be above 0"),
+        (("--batch-sizes", 0), "--batch-sizes must be whole numbers of at least 1"),
+        (("--batch-sizes", 100000), "digits has fewer than 100000 samples for test"),
+        (("--threads", 0), "num_threads must be a whole number from 1 to 1024, got 0"),
+    ],
+)
+def test_bench_says_what_is_wrong(engine: Path, run_here, arguments, sentence) -> None:
+    assert sentence in run_here("bench", engine, *arguments, code=2).stderr
+
+
+def test_what_needs_weights_refuses_an_engine(engine: Path, run_here) -> None:
+    for verb in ("energy", "firing", "attention"):
+        assert "is an engine, which only answers; give the weights" in run_here(verb, engine, code=2).stderr
+
+
+def test_compile_refuses(weights: Path, engine: Path, write_weights, tmp_path: Path, run_here) -> None:
+    assert "--output must end in .engine" in run_here("compile", weights, "-o", tmp_path / "a.bin", code=2).stderr
+    assert "There is no file" in run_here("compile", tmp_path / "none.safetensors", code=2).stderr
+    assert "not one of ours" in run_here("compile", engine, "-o", tmp_path / "b.engine", code=2).stderr
+    floats = write_weights(tmp_path / "floats.safetensors", attention="softmax")
+    assert "floats in Q, K or V" in run_here("compile", floats, code=2).stderr
+    assert not (tmp_path / "floats.engine").exists()

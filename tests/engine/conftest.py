@@ -1,0 +1,23 @@
+"""Small networks with life in them, and what they answer."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.models import Spikformer
+
+Case = tuple[Spikformer, Tensor]
+
+
+@pytest.fixture(scope="session")
+def case() -> Callable[..., Case]:
+    """A shrunk preset in float32, with inputs for it."""
+
+    def build(name: str = "spikformer_4_384_cifar10", batch_size: int = 5, **overrides: object) -> Case:
+        config = shrunk(name, **overrides)
+        return specimen(config, torch.float32), frames_for(config, batch_size, torch.float32, seed=3)
+
+    return build

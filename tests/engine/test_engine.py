@@ -1,0 +1,149 @@
+"""The engine against the model: the same spikes but for rounding, whatever the batch, the threads, the instructions."""
+
+import numpy as np
+import pytest
+import torch
+
+import spikformer as sf
+from spikformer.analysis.golden import VARIANTS, load_golden
+from spikformer.analysis.recorder import spike_counts
+from spikformer.engine import Engine
+from spikformer.engine.native import INSTRUCTIONS, native_core
+
+VARIANTS_OF_MODELS = [
+    ("spikformer_4_384_cifar10", {}),
+    ("spikformer_8_512_imagenet", {}),
+    ("spikformer_2_256_cifar10dvs", {}),
+    ("spikformer_2_256_dvs128", {}),
+    ("spikformer_tiny_digits", {}),
+    ("spikformer_tiny_digits_dvs", {"time_steps": 7}),
+    ("spikformer_4_384_cifar10", {"attention": "none"}),
+    ("spikformer_4_384_cifar10", {"attention": "random", "qkv_bias": False}),
+    ("spikformer_4_384_cifar10", {"neuron": "if", "time_steps": 2}),
+    ("spikformer_4_384_cifar10", {"neuron": "plif", "tau": 1.6, "time_steps": 5, "v_reset": -0.25}),
+    ("spikformer_4_384_cifar10", {"num_heads": 2, "qk_pool": 5, "embed_dim": 176, "learnable_scale": True}),
+    ("spikformer_4_384_cifar10", {"image_size": None, "time_steps": 1, "mlp_ratio": 1.5}),
+]
+
+
+def available() -> list[str]:
+    return [name for name in ("scalar", "neon", "avx2", "avx512") if _runs(name)]
+
+
+def _runs(name: str) -> bool:
+    try:
+        native_core().Kernels(name)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("name", "overrides"), VARIANTS_OF_MODELS)
+def test_readouts_and_spikes_are_the_model_s(case, name, overrides) -> None:
+    model, x = case(name, **overrides)
+    engine = sf.compile_engine(model, num_threads=2)
+    with torch.no_grad():
+        expected = model.forward_steps(x).numpy()
+    assert np.abs(expected).max() > 0.05
+    steps = engine.forward_steps(x)
+    assert steps.shape == expected.shape
+    assert steps.dtype == np.float32
+    np.testing.assert_allclose(steps, expected, atol=2e-6)
+    np.testing.assert_array_equal(engine(x), steps.mean(0))
+    counted = {name: (int(spikes.sum()), spikes.size) for name, spikes in engine.spikes(x).items()}
+    ours = {name.removesuffix(".neuron"): found for name, found in spike_counts(model, x).items()}
+    assert {name.removesuffix(".neuron"): found for name, found in counted.items()} == ours
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_authors_networks(variant: str) -> None:
+    golden = load_golden(variant)
+    engine = sf.compile_engine(golden.model())
+    np.testing.assert_allclose(engine(golden.input), golden.eval_logits.numpy(), atol=1e-5)
+    spikes = engine.spikes(golden.input)
+    assert len(spikes) == len(golden.spike_counts)
+    for name, (fired, total) in golden.spike_counts.items():
+        found = spikes[name if name.endswith("attention.neuron") else name.removesuffix(".neuron")]
+        assert found.size == total, name
+        assert abs(int(found.sum()) - fired) <= 1e-3 * total, name
+
+
+@pytest.mark.parametrize("path", ["events", "dense"])
+def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, path) -> None:
+    model, x = case("spikformer_tiny_digits_dvs", batch_size=3)
+    answers = []
+    for instructions in available():
+        monkeypatch.setenv(INSTRUCTIONS, instructions)
+        for num_threads in (1, 2, 5):
+            engine = sf.compile_engine(model, num_threads)
+            assert (engine.instructions, engine.num_threads) == (instructions, num_threads)
+            engine.path = path
+            answers.append(engine.forward_steps(x))
+    engine = sf.compile_engine(model)
+    engine.path = path
+    one_by_one = [engine.forward_steps(x[:, index : index + 1]) for index in range(x.shape[1])]
+    answers += [np.concatenate(one_by_one, axis=1)]
+    assert len(answers) > 3
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer, answers[0])
+
+
+def test_measured_densities_choose_the_way(case) -> None:
+    model, x = case()
+    engine = sf.compile_engine(model)
+    layers = {layer.name: layer for layer in engine.profile(x)}
+    inputs = engine.spikes(x)["blocks.1.mlp.hidden"]
+    assert layers["blocks.1.mlp.output"].density == pytest.approx(inputs.mean())
+    assert layers["stem.stages.0"].density is None
+    assert layers["stem.stages.0"].dense_share == 1
+    assert all(layer.list_ms >= 0 and layer.product_ms > 0 for layer in layers.values())
+    engine.crossover = 0.0
+    assert all(layer.dense_share == 1 for layer in engine.profile(x) if layer.density)
+    engine.crossover = 1.0
+    assert all(layer.dense_share == 0 for layer in engine.profile(x) if layer.density)
+
+
+@pytest.mark.parametrize("name", ["spikformer_4_384_cifar10", "spikformer_2_256_dvs128"])
+def test_a_stream_is_the_same_as_all_steps_at_once(case, name) -> None:
+    model, x = case(name, batch_size=3)
+    engine = sf.compile_engine(model)
+    at_once = engine.forward_steps(x)
+    state, model_state = engine.initial_state(3), model.initial_state(3)
+    for t in range(len(at_once)):
+        frame = x if x.ndim == 4 else x[t]
+        logits, state = engine.step(frame, state)
+        np.testing.assert_array_equal(logits, at_once[t])
+        with torch.no_grad():
+            expected, model_state = model.step(frame, model_state)
+        np.testing.assert_allclose(logits, expected.numpy(), atol=2e-6)
+
+
+def test_a_state_is_not_changed_by_a_step(case) -> None:
+    model, x = case()
+    engine = sf.compile_engine(model)
+    state = engine.initial_state(5)
+    once, _ = engine.step(x, state)
+    again, after = engine.step(x, state)
+    np.testing.assert_array_equal(once, again)
+    assert not np.array_equal(after.voltages, state.voltages)
+
+
+def test_many_samples_go_through_in_bounded_memory(case) -> None:
+    model, x = case(batch_size=50)
+    engine = sf.compile_engine(model)
+    everything = engine(x)
+    first = engine.buffer_bytes
+    np.testing.assert_array_equal(engine(x.repeat(4, 1, 1, 1)), np.tile(everything, (4, 1)))
+    assert engine.buffer_bytes == first
+
+
+def test_a_model_in_double_precision_is_compiled_to_single(case) -> None:
+    model, x = case()
+    np.testing.assert_array_equal(sf.compile_engine(model.double())(x), sf.compile_engine(model.float())(x))
+
+
+def test_it_describes_itself(case) -> None:
+    engine = sf.compile_engine(case()[0], num_threads=2)
+    assert repr(engine).startswith("Engine(Spikformer-2-96, T = 4, ")
+    assert repr(engine).endswith(", 2 threads)")
+    assert isinstance(engine, Engine)

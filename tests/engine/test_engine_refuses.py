@@ -1,0 +1,167 @@
+"""What users can do wrong, and the sentence they get."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import spikformer as sf
+from spikformer.engine.native import INSTRUCTIONS
+
+
+@pytest.fixture(scope="module")
+def engine(case):
+    return sf.compile_engine(case()[0], num_threads=2)
+
+
+@pytest.fixture(scope="module")
+def images(case) -> np.ndarray:
+    return case()[1].numpy()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda x: x[0], "got 3 dimensions"),
+        (lambda x: x[:, :2], "Expected 3 channels, got 2"),
+        (lambda x: x[..., :-4], "Expected images of 12×16, got 12×12"),
+        (lambda x: x[:0], "got an empty batch"),
+        (lambda x: x.astype(np.uint8), "Expected floats, got uint8"),
+        (lambda x: x.astype(complex), "Expected floats, got complex128"),
+        (lambda x: np.where(x > 1, np.nan, x), "got NaN"),
+        (lambda x: np.where(x > 1, np.float32(np.inf), x), "got infinity"),
+        (lambda x: x.astype(np.float64) * 1e300, "got infinity"),
+        (lambda x: x.tolist(), "Expected a NumPy array or a tensor, got list"),
+        (lambda x: None, "Expected a NumPy array or a tensor, got NoneType"),
+        (lambda x: torch.zeros(5, 3, 12, 16, dtype=torch.int32), "Expected floats, got int32"),
+    ],
+)
+def test_inputs(engine, images, spoil, sentence) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        engine(spoil(images))
+
+
+def test_any_layout_and_any_floats_are_welcome(engine, images) -> None:
+    expected = engine(images)
+    awkward = np.asfortranarray(images)
+    assert not awkward.flags.c_contiguous
+    np.testing.assert_array_equal(engine(awkward), expected)
+    np.testing.assert_array_equal(engine(images[::-1])[::-1], expected)
+    np.testing.assert_array_equal(engine(images.astype(np.float64)), expected)
+    np.testing.assert_array_equal(engine(torch.from_numpy(images).requires_grad_()), expected)
+    readonly = images.copy()
+    readonly.flags.writeable = False
+    np.testing.assert_array_equal(engine(readonly), expected)
+    halves = torch.from_numpy(images).bfloat16()
+    np.testing.assert_array_equal(engine(halves), engine(halves.float()))
+
+
+def test_streams(engine, images) -> None:
+    with pytest.raises(ValueError, match="step expects one frame"):
+        engine.step(images[None], engine.initial_state(5))
+    with pytest.raises(ValueError, match="The state does not fit this frame"):
+        engine.step(images, engine.initial_state(4))
+    with pytest.raises(ValueError, match="The state does not fit this frame"):
+        engine.step(images, None)
+    with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1"):
+        engine.initial_state(0)
+    with pytest.raises(ValueError, match="fixes image_size already"):
+        engine.initial_state(1, (12, 16))
+
+
+@pytest.mark.parametrize("num_threads", [0, -1, 2.0, 5000])
+def test_threads(case, num_threads) -> None:
+    with pytest.raises(ValueError, match="num_threads must be a whole number from 1 to 1024"):
+        sf.compile_engine(case()[0], num_threads)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ({"neuron": "relu", "attention": "softmax"}, "neuron is 'relu'"),
+        ({"attention": "softmax"}, "floats in Q, K or V"),
+    ],
+)
+def test_models_without_spikes(case, overrides, sentence) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        sf.compile_engine(case(**overrides)[0])
+
+
+def test_a_model_in_training(case) -> None:
+    with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
+        sf.compile_engine(case()[0].train())
+
+
+def test_ways_and_instruction_sets_that_do_not_exist(case, engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="path must be one of measured, events, dense, got 'fast'"):
+        engine.path = "fast"
+    monkeypatch.setenv(INSTRUCTIONS, "mmx")
+    with pytest.raises(ValueError, match='cannot run the instruction set "mmx"'):
+        sf.compile_engine(case()[0])
+
+
+def test_two_threads_may_call_one_engine(engine, images) -> None:
+    expected, recorded = engine(images), engine.spikes(images)
+    start = threading.Barrier(4)
+
+    def call(index: int) -> None:
+        start.wait(10)
+        for _ in range(20):
+            if index == 0:
+                found = engine.spikes(images)
+                assert all((found[name] == spikes).all() for name, spikes in recorded.items())
+            else:
+                np.testing.assert_array_equal(engine(images), expected)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, range(4)))
+
+
+_FORK = """
+import os, sys
+import numpy as np
+import spikformer as sf
+engine = sf.load_engine(sys.argv[1], 3)
+x = np.random.default_rng(0).standard_normal((2, 3, 12, 16), dtype=np.float32)
+before = engine(x)
+child = os.fork()
+if child == 0:
+    os._exit(0 if (engine(x) == before).all() and (engine(x[:1]) == before[:1]).all() else 3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert (engine(x) == before).all()
+print("both agree")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_after_use_goes_on(engine, tmp_path) -> None:
+    engine.save(tmp_path / "net.engine")
+    done = subprocess.run(
+        [sys.executable, "-c", _FORK, tmp_path / "net.engine"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "both agree\n", done.stderr
+
+
+_WITHOUT_CORE = """
+import sys
+sys.modules["spikformer._native"] = None
+import spikformer as sf
+model = sf.create_model("spikformer_tiny_digits").eval()
+try:
+    sf.compile_engine(model)
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_the_native_core_it_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_CORE], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.startswith("The engine needs spikformer's native core"), done.stderr
+    assert done.stdout.count("\n") == 1
