@@ -1,5 +1,5 @@
 // The bridge between Python and the core: checks the arrays, releases the interpreter lock, calls lif.hpp. The engine's
-// half of it is binding_engine.cpp.
+// part of it is in the other binding_*.cpp.
 #include "lif.hpp"
 
 #include <cstdint>

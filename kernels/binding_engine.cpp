@@ -1,7 +1,5 @@
 // The engine's side of the bridge: checks what Python hands over, releases the interpreter lock, calls kernels/engine.
-#include <stdexcept>
 #include <string>
-#include <thread>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -28,7 +26,7 @@ Layer layer_of(const Network& network, const std::string& name, const Array<cons
                const Array<const float, 1>& bias, const Neuron& neuron, std::size_t neighbours, std::size_t channels,
                bool padded = true) {
     require(weights.shape(0) > 0 && weights.shape(0) == bias.shape(0) && weights.shape(1) == neighbours &&
-                weights.shape(2) == channels,
+                channels > 0 && weights.shape(2) == channels,
             name + ": weights must be [outputs, " + std::to_string(neighbours) + ", " + std::to_string(channels) +
                 "] with a bias for each output.");
     const std::size_t padded_channels = padded ? divide_up(channels, word_bits) * word_bits : channels;
@@ -55,8 +53,8 @@ void set_position(Network& network, const std::string& name, const Array<const f
     require(!network.stages.empty() && network.blocks.empty(),
             "The position embedding comes after the stages and before the blocks.");
     const std::size_t channels = network.stages.back().num_outputs;
+    require(weights.shape(0) == channels, name + " must have as many outputs as inputs.");
     network.position = layer_of(network, name, weights, bias, neuron, 9, channels);
-    require(network.position.num_outputs == channels, name + " must have as many outputs as inputs.");
 }
 
 void begin_block(Network& network, const std::string& name, std::size_t num_heads, float scale,
@@ -91,8 +89,9 @@ void set_block_layer(Network& network, const std::string& part, const std::strin
     require(layer != nullptr, "A block has no part \"" + part + "\".");
     require(layer->num_outputs == 0, name + " is there already.");  // others may have been sized by it
     const std::size_t inputs = part == "output" ? block.hidden.num_outputs : dim;
+    require(inputs > 0, "The hidden layer comes before the output.");
+    require(part == "hidden" || weights.shape(0) == dim, name + " must have " + std::to_string(dim) + " outputs.");
     *layer = layer_of(network, name, weights, bias, neuron, 1, inputs);
-    require(part == "hidden" || layer->num_outputs == dim, name + " must have " + std::to_string(dim) + " outputs.");
 }
 
 void set_head(Network& network, const Array<const float, 2>& weights, const Array<const float, 1>& bias) {
@@ -150,7 +149,6 @@ nb::list reports(Network& network) {
     for (const LayerReport& report : network.reports) {
         nb::dict row;
         row["name"] = report.name;
-        row["num_layers"] = report.num_layers;
         row["list_seconds"] = report.list_seconds;
         row["product_seconds"] = report.product_seconds;
         row["additions"] = report.additions;
@@ -173,6 +171,7 @@ nb::list recorded(Network& network, std::size_t batch_size, std::size_t time_ste
         nb::ndarray<const Word, nb::numpy> view(record.spikes.data(), 4, shape);
         rows.append(nb::make_tuple(record.name, record.channels, nb::cast(view, nb::rv_policy::copy)));
     }
+    network.recorded.clear();
     return rows;
 }
 
@@ -196,11 +195,9 @@ void define_engine(nb::module_& module) {
         .def("recorded", &recorded, "batch_size"_a, "time_steps"_a)
         .def_prop_ro("instructions", [](const Network& network) { return network.kernels.name; })
         .def_prop_ro("num_threads", [](const Network& network) { return network.threads.count(); })
-        .def_prop_ro("weight_bytes", &Network::weight_bytes)
         .def_prop_ro("buffer_bytes", &Network::buffer_bytes)
         .def_rw("crossover", &Network::crossover)
-        .def_rw("chunk_size", &Network::chunk_size)
         .def_rw("recording", &Network::recording)
-        .def_prop_rw("path", [](const Network& network) { return static_cast<int>(network.path); },
-                     [](Network& network, int path) { network.path = static_cast<Path>(path); });
+        .def_prop_rw("way", [](const Network& network) { return static_cast<int>(network.way); },
+                     [](Network& network, int way) { network.way = static_cast<Way>(way); });
 }

@@ -73,7 +73,7 @@ Result<std::int32_t> attend(const Kernels& kernels, const Given<Word>& query, co
         kernels.attend_query_key_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data());
     } else if (num_tokens > 0) {
         Buffer<Word> scratch;
-        scratch.reserve(2 * head_dim * divide_up(num_tokens, word_bits) + divide_up(head_dim * head_dim, 2));
+        scratch.reserve(attention_scratch(num_tokens, head_dim));
         kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
                                        scratch.data());
     }

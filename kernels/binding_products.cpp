@@ -57,7 +57,7 @@ std::tuple<Result<Index>, Result<std::uint32_t>> list_events(const Kernels& kern
     const std::size_t time_steps = spikes.shape(0), words = spikes.shape(1), inputs = words * word_bits;
     check_group(time_steps, inputs);
     std::vector<Index> indices(inputs);
-    std::vector<std::uint32_t> scratch(inputs + gather_margin);
+    std::vector<std::uint32_t> scratch(inputs);
     std::uint32_t ends[num_patterns];
     kernels.list_events(spikes.data(), words, time_steps, indices.data(), ends, scratch.data());
     return {copy_of(indices.data(), ends[num_patterns - 1]), copy_of(ends, num_patterns)};
@@ -71,7 +71,7 @@ std::tuple<Result<Index>, Result<float>, Result<std::uint32_t>> list_counts(cons
     require(inputs % word_bits == 0, "counts must fill whole words of 64, got " + std::to_string(inputs) + ".");
     std::vector<Index> indices(inputs);
     std::vector<float> values(time_steps * inputs + 1);
-    std::vector<std::uint32_t> scratch(inputs + gather_margin);
+    std::vector<std::uint32_t> scratch(inputs);
     std::uint32_t ends[num_patterns];
     const std::size_t additions =
         kernels.list_counts(counts.data(), inputs, time_steps, indices.data(), values.data(), ends, scratch.data());
@@ -79,8 +79,31 @@ std::tuple<Result<Index>, Result<float>, Result<std::uint32_t>> list_counts(cons
             copy_of(ends, num_patterns)};
 }
 
+// The lists of several parts of a row, each a position [T, words], as the list of the whole.
+std::tuple<Result<Index>, Result<std::uint32_t>> merge_events(const Kernels& kernels, const Given<Word>& spikes) {
+    check("spikes", spikes, {"parts", "T", "words"});
+    const std::size_t num_parts = spikes.shape(0), time_steps = spikes.shape(1), words = spikes.shape(2);
+    const std::size_t part_inputs = words * word_bits;
+    require(num_parts >= 1 && num_parts <= 9, "A row has 1 to 9 parts, got " + std::to_string(num_parts) + ".");
+    require(words <= most_inputs / word_bits / num_parts, "A row has at most 65,536 inputs.");
+    check_group(time_steps, num_parts * part_inputs);
+    std::vector<Index> listed(num_parts * (part_inputs + merge_margin));
+    std::vector<std::uint32_t> scratch(part_inputs), part_ends(num_parts * num_patterns);
+    std::vector<PartOfRow> parts;
+    for (std::size_t p = 0; p < num_parts; ++p) {
+        Index* indices = listed.data() + p * (part_inputs + merge_margin);
+        std::uint32_t* ends = part_ends.data() + p * num_patterns;
+        kernels.list_events(spikes.data() + p * time_steps * words, words, time_steps, indices, ends, scratch.data());
+        parts.push_back({indices, ends, static_cast<Index>(p * part_inputs)});
+    }
+    std::vector<Index> merged(num_parts * part_inputs + merge_margin);
+    std::uint32_t ends[num_patterns];
+    kernels.merge_events(parts.data(), num_parts, merged.data(), ends);
+    return {copy_of(merged.data(), ends[num_patterns - 1]), copy_of(ends, num_patterns)};
+}
+
 // The events of rows, step group by step group; `starts` and `value_starts` are where each list begins.
-struct EventLists {
+struct ListedRows {
     std::vector<Index> indices;
     std::vector<float> values;  // of counts alone
     std::vector<std::size_t> starts, value_starts;
@@ -101,10 +124,10 @@ void multiply(const Kernels& kernels, const Layer& layer, const Element* inputs,
             }
         }
     };
-    EventLists lists;
+    ListedRows lists;
     std::vector<Index> indices(layer.num_inputs);
     std::vector<float> values(group_steps * layer.num_inputs + 1);
-    std::vector<std::uint32_t> scratch(layer.num_inputs + gather_margin);
+    std::vector<std::uint32_t> scratch(layer.num_inputs);
     for_each_group([&](std::size_t first, std::size_t steps) {
         const Element* group = inputs + first * step_size;
         std::uint32_t ends[num_patterns];
@@ -194,6 +217,7 @@ void define_products(nb::module_& module, nb::class_<Kernels>& kernels) {
     kernels.def("pack", &pack, "weights"_a.noconvert(), "bias"_a.noconvert())
         .def("list_events", &list_events, "spikes"_a.noconvert())
         .def("list_counts", &list_counts, "counts"_a.noconvert())
+        .def("merge_events", &merge_events, "spikes"_a.noconvert())
         .def("spike_linear", &spike_linear, "layer"_a, "spikes"_a.noconvert())
         .def("count_linear", &count_linear, "layer"_a, "counts"_a.noconvert())
         .def("dense_linear", &dense_linear, "layer"_a, "inputs"_a.noconvert());

@@ -1,24 +1,22 @@
 // A few samples on their way through the network: every operation is a loop whose items the threads share.
 #pragma once
 
+#include <chrono>
 #include <initializer_list>
 
 #include "network.hpp"
 
 namespace spikformer::engine {
 
-// What a product reads: a map or tokens of spikes, or the counts of the residual stream.
-struct Source {
-    const Word* spikes = nullptr;
-    const std::uint8_t* counts = nullptr;
-    std::size_t height = 1, width = 1;  // tokens are a map of one row
-    std::size_t words = 0;
-    std::size_t channels = 0;
-    bool neighbours = false;  // a 3x3 convolution: a row is nine positions
+// Adds the time of its life to a total.
+class Stopwatch {
+public:
+    explicit Stopwatch(double& total) : total_(total), begin_(std::chrono::steady_clock::now()) {}
+    ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
-    std::size_t positions() const { return height * width; }
-    std::size_t row_words() const { return neighbours ? 9 * words : words; }
-    std::size_t row_inputs() const { return neighbours ? 9 * channels : channels; }
+private:
+    double& total_;
+    std::chrono::steady_clock::time_point begin_;
 };
 
 struct Target {
@@ -37,7 +35,7 @@ public:
 private:
     using Desk = Network::Desk;
 
-    Source split_patches();  // the map that the position embedding was added to
+    void split_patches();
     void encode(const Block& block);
     void read_out(float* logits);
 
@@ -46,24 +44,22 @@ private:
     void pool_map(const Source& map, Word* pooled);
     void pool_tokens(Buffer<Word>& tokens, std::size_t words, std::size_t kernel);
     void attend(const Block& block, Word* spikes);
+    const std::int32_t* mix_head(const Block& block, std::size_t sample, std::size_t head, std::size_t head_dim,
+                                 std::size_t t, Desk& desk);
     void add_to_stream(const Word* spikes, std::size_t words);
 
-    void list_events(const Source& source, LayerReport& report);
+    void list_events(const Source& source, LayerReport& told);
     void multiply_tile(const Source& source, const Target& target, std::size_t tile, std::size_t sample,
                        std::size_t offset, Desk& desk);
+    void add_events(const Source& source, std::size_t row, const float* weights, float* currents) const;
     void fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_stride,
                    std::size_t position, std::size_t offset, Word* spikes);
 
-    const Word* spikes_of_row(const Source& source, std::size_t sample, std::size_t row, std::size_t step,
-                              std::size_t steps, Desk& desk) const;
-    void expand_row(const Source& source, std::size_t sample, std::size_t row, Desk& desk, float* values) const;
+    void expand_row(const Source& source, std::size_t sample, std::size_t row, float* values) const;
     bool takes_dense(const Source& source, std::size_t sample) const;
 
-    std::size_t steps_of(std::size_t group) const;
-    std::size_t list_capacity(const Source& source) const;
-    std::size_t list_values(const Source& source) const;
     std::size_t claim_state(std::size_t positions, const Layer& layer);
-    LayerReport& report(const std::string& name, std::size_t num_layers = 1);
+    LayerReport& report(const std::string& name);
     void record(const std::string& name, std::size_t positions, std::size_t channels, const Word* spikes);
 
     Network& net;

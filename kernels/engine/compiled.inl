@@ -1,6 +1,6 @@
 // Everything below is compiled once for each instruction set, by a kernels_*.cpp that sets SPIKFORMER_SET (its name),
 // SPIKFORMER_LANES and SPIKFORMER_TILE. All of it lives in a namespace of its own: the linker must never take one set's
-// copy of a function for another's. For the same reason no template of the standard library is used in it.
+// copy of a function for another's. For the same reason it calls no function of the standard library that could be compiled here.
 #include "kernels.hpp"
 
 #include <cstring>
@@ -40,6 +40,7 @@ const Kernels kernels = {
     tile,
     list_events,
     list_counts,
+    merge_events,
     spike_linear,
     count_linear,
     dense_linear,

@@ -11,7 +11,7 @@ struct Kernels {
 
     // The events of one row of spikes, for one group of steps, `words` apart. Writes indices sorted by pattern, and ends[p],
     // where the events of pattern p end. Returns the number of additions: an event counts once for each of its steps.
-    // `indices` holds words * 64, `scratch` gather_margin more.
+    // `indices` and `scratch` hold words * 64.
     std::size_t (*list_events)(const Word* row, std::size_t words, std::size_t num_steps, Index* indices,
                                std::uint32_t* ends, std::uint32_t* scratch);
 
@@ -19,6 +19,10 @@ struct Kernels {
     // event by event, and holds one more than num_steps * size.
     std::size_t (*list_counts)(const std::uint8_t* row, std::size_t size, std::size_t num_steps, Index* indices,
                                float* values, std::uint32_t* ends, std::uint32_t* scratch);
+
+    // The events of a row that is made of parts, pattern by pattern in the order of the parts; returns the additions.
+    // Reads and writes up to merge_margin indices beyond what is there.
+    std::size_t (*merge_events)(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends);
 
     // currents[t] = sum of the weights of the events at step t, for the steps of a group, in one tile.
     void (*spike_linear)(const Index* indices, const std::uint32_t* ends, std::size_t num_steps, const float* weights,

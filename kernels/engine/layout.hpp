@@ -16,15 +16,28 @@
 namespace spikformer::engine {
 
 using Word = std::uint64_t;
-using Index = std::uint16_t;  // of an input: 9 neighbours times channels must stay below 65536
+using Index = std::uint16_t;  // of an input: 9 neighbours times channels are at most 65,536
 
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t group_steps = 4;
 constexpr std::size_t num_patterns = std::size_t{1} << group_steps;  // 0 is silence
 constexpr std::size_t widest_tile = 64;
-constexpr std::size_t gather_margin = 16;  // events are gathered by whole vectors, which may write beyond the last one
+constexpr std::size_t merge_margin = 16;  // lists are put together by whole vectors, which may go beyond the last event
 
-constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+// The events of one position in a row of several: their indices count from `first`.
+struct PartOfRow {
+    const Index* indices;
+    const std::uint32_t* ends;
+    Index first;
+};
+
+// Internal to each file: see compiled.inl.
+[[maybe_unused]] static constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+// Words that attend_key_value_first needs for itself: the columns of K and V, and head_dim^2 counts.
+[[maybe_unused]] static constexpr std::size_t attention_scratch(std::size_t num_tokens, std::size_t head_dim) {
+    return 2 * head_dim * divide_up(num_tokens, word_bits) + divide_up(head_dim * head_dim, 2);
+}
 
 // H = V + gain (X - leak (V - v_reset)), a spike where H >= v_threshold, then V = v_reset.
 struct Dynamics {

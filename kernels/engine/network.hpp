@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "layer.hpp"
+#include "lists.hpp"
 #include "threads.hpp"
 
 namespace spikformer::engine {
@@ -32,12 +33,14 @@ struct Head {
     std::vector<float> bias;
 };
 
-enum class Path { measured = 0, events = 1, dense = 2 };
+// Channels of the heads that attention mixes together: as few whole heads as fill whole words of spikes.
+std::size_t mixed_width(const Block& block);
+
+enum class Way { measured = 0, events = 1, dense = 2 };
 
 // What a layer did in the last call, over all samples.
 struct LayerReport {
     std::string name;
-    std::size_t num_layers = 1;  // that share the list of events: Q, K and V do
     double list_seconds = 0, product_seconds = 0;
     double additions = 0, inputs = 0;  // inputs counts every step: additions / inputs is the density
     std::size_t dense_samples = 0, samples = 0;
@@ -77,15 +80,13 @@ public:
     std::vector<Block> blocks;
     Head head;
 
-    Path path = Path::measured;
+    Way way = Way::measured;
     double crossover = 0.5;  // the density above which dense is taken
-    std::size_t chunk_size = 0;  // samples that run together; 0 chooses
 
     std::vector<LayerReport> reports;
     bool recording = false;
     std::vector<RecordedSpikes> recorded;
 
-    std::size_t weight_bytes() const;
     std::size_t buffer_bytes() const;
 
 private:
@@ -93,9 +94,7 @@ private:
 
     // Scratch of one thread.
     struct Desk {
-        Buffer<std::uint32_t> events;
-        Buffer<Word> row;
-        Buffer<float> inputs, currents;
+        Buffer<float> inputs, currents, mixed;
         Buffer<std::int32_t> products;
         Buffer<Word> heads;
     };
@@ -103,10 +102,7 @@ private:
     struct Workspace {
         Buffer<Word> map, pooled, query, key, value, mixed, hidden, pool;
         Buffer<std::uint8_t> counts;
-        Buffer<float> attention, values;
-        Buffer<Index> indices;
-        Buffer<std::uint32_t> starts, value_starts, ends;
-        std::vector<std::uint64_t> additions;  // of each sample
+        EventLists lists;
         std::vector<Desk> desks;
     };
 

@@ -8,6 +8,7 @@ typedef float Floats;
 #endif
 
 constexpr std::size_t lanes = SPIKFORMER_LANES;
+constexpr std::size_t tile_vectors = tile / lanes;
 
 inline Floats broadcast(float x) { return Floats{} + x; }
 
@@ -29,6 +30,8 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
     return vfmaq_f32(c, a, b);
 #elif SPIKFORMER_LANES == 1
     return __builtin_fmaf(a, b, c);
+#else
+#error "no multiply-add for this instruction set"
 #endif
 }
 

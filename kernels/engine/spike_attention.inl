@@ -39,7 +39,7 @@ inline void transpose_bits(const Word* rows, std::size_t num_tokens, std::size_t
     }
 }
 
-// scratch: 2 head_dim ceil(num_tokens / 64) words, then head_dim^2 / 2 for the counts.
+// `scratch` holds attention_scratch(num_tokens, head_dim) words.
 void attend_key_value_first(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
                             std::size_t head_dim, std::int32_t* products, Word* scratch) {
     const std::size_t words = divide_up(head_dim, word_bits), token_words = divide_up(num_tokens, word_bits);

@@ -5,8 +5,6 @@
 // ascending order: an order that depends on the input alone, so results are the same for every batch, thread count and
 // vector width.
 
-constexpr std::size_t tile_vectors = tile / lanes;
-
 template <std::size_t steps>
 struct Currents {
     Floats sums[steps][tile_vectors];

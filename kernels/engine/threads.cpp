@@ -3,6 +3,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -48,12 +50,19 @@ struct Threads::Crew {
 
     explicit Crew(std::size_t helpers) {
         threads.reserve(helpers);
-        for (std::size_t thread = 1; thread <= helpers; ++thread) {
-            threads.emplace_back([this, thread] { help(thread); });
+        try {
+            for (std::size_t thread = 1; thread <= helpers; ++thread) {
+                threads.emplace_back([this, thread] { help(thread); });
+            }
+        } catch (const std::system_error&) {  // those that did start must be waited for
+            dismiss();
+            throw std::runtime_error("The system starts no more threads; compile or load the engine with fewer.");
         }
     }
 
-    ~Crew() {
+    ~Crew() { dismiss(); }
+
+    void dismiss() {
         {
             const std::lock_guard<std::mutex> lock(mutex);
             stop = true;

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from math import isfinite, prod
+from math import prod
 from numbers import Integral, Real
 from typing import Any, get_args
 
 from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate, did_you_mean
 
+_LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a file that means harm
 _SPIKING_FIELDS = ("tau", "v_threshold", "attention_v_threshold", "v_reset", "surrogate", "surrogate_alpha")
 _IDLE_FIELDS = {"if": ("tau",), "relu": _SPIKING_FIELDS, "gelu": _SPIKING_FIELDS}
 
@@ -135,14 +136,17 @@ class ModelConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+            if value > _LARGEST:
+                raise ValueError(f"{name} must be at most {_LARGEST:,}, got {value}.")
         for side in self.image_size or ():
-            if not isinstance(side, int) or isinstance(side, bool) or side < 1:
-                raise ValueError(f"image_size must hold whole numbers of at least 1, got {self.image_size!r}.")
+            if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= _LARGEST:
+                allowed = f"from 1 to {_LARGEST:,}"
+                raise ValueError(f"image_size must hold whole numbers {allowed}, got {self.image_size!r}.")
         reals = ("mlp_ratio", "attention_scale", "tau", "v_threshold", "attention_v_threshold", "v_reset")
         for name in (*reals, "surrogate_alpha"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
-                raise ValueError(f"{name} must be a finite number, got {value!r}.")
+            if not isinstance(value, int | float) or isinstance(value, bool) or not -_LARGEST <= value <= _LARGEST:
+                raise ValueError(f"{name} must be a finite number, at most {_LARGEST:,}, got {value!r}.")
         for name in ("mlp_ratio", "attention_scale", "surrogate_alpha"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}.")

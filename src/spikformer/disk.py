@@ -1,4 +1,4 @@
-"""Files on disk: the whole of one or nothing."""
+"""Files on disk: the whole of one or nothing; and where they are kept when the user names no folder."""
 
 from __future__ import annotations
 
@@ -42,3 +42,12 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
     except BaseException:
         half.unlink(missing_ok=True)
         raise
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for this project; SPIKFORMER_CACHE names another."""
+    if named := os.environ.get("SPIKFORMER_CACHE"):
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("spikformer"))

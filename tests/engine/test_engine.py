@@ -68,8 +68,8 @@ def test_the_authors_networks(variant: str) -> None:
         assert abs(int(found.sum()) - fired) <= 1e-3 * total, name
 
 
-@pytest.mark.parametrize("path", ["events", "dense"])
-def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, path) -> None:
+@pytest.mark.parametrize("way", ["events", "dense"])
+def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, way) -> None:
     model, x = case("spikformer_tiny_digits_dvs", batch_size=3)
     answers = []
     for instructions in available():
@@ -77,10 +77,10 @@ def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.M
         for num_threads in (1, 2, 5):
             engine = sf.compile_engine(model, num_threads)
             assert (engine.instructions, engine.num_threads) == (instructions, num_threads)
-            engine.path = path
+            engine.way = way
             answers.append(engine.forward_steps(x))
     engine = sf.compile_engine(model)
-    engine.path = path
+    engine.way = way
     one_by_one = [engine.forward_steps(x[:, index : index + 1]) for index in range(x.shape[1])]
     answers += [np.concatenate(one_by_one, axis=1)]
     assert len(answers) > 3

@@ -92,14 +92,57 @@ def test_models_without_spikes(case, overrides, sentence) -> None:
         sf.compile_engine(case(**overrides)[0])
 
 
+def test_what_is_no_model_and_what_has_no_numbers(case) -> None:
+    with pytest.raises(ValueError, match="compile_engine expects a Spikformer, got str"):
+        sf.compile_engine("best.safetensors")
+    model, _ = case()
+    model.head.bias.data[3] = torch.nan
+    with pytest.raises(ValueError, match="weights hold NaN or infinity"):
+        sf.compile_engine(model)
+
+
+def test_a_wrapped_model_is_compiled_as_itself(case) -> None:
+    model, x = case()
+    wrapped = torch.nn.DataParallel(model)
+    np.testing.assert_array_equal(sf.compile_engine(wrapped)(x), sf.compile_engine(model)(x))
+
+
+_ENDLESS = """
+import resource, sys
+import numpy as np
+import spikformer as sf
+engine = sf.load_engine(sys.argv[1])
+x = np.random.default_rng(0).standard_normal((2, 3, 12, 16), dtype=np.float32)
+before = engine(x)
+frames = np.broadcast_to(x, (60_000, 2, 3, 12, 16)).astype(np.float32)
+resource.setrlimit(resource.RLIMIT_AS, (3 * 10**9, resource.RLIM_INFINITY))
+try:
+    engine(frames)
+except MemoryError:
+    print("no memory")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert (engine(x) == before).all()
+"""
+
+
+def test_after_a_call_that_had_no_memory_it_goes_on(engine, tmp_path) -> None:
+    engine.save(tmp_path / "net.engine")
+    words = [sys.executable, "-c", _ENDLESS, tmp_path / "net.engine"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("no memory\n", 0), done.stderr
+
+
 def test_a_model_in_training(case) -> None:
     with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
         sf.compile_engine(case()[0].train())
 
 
 def test_ways_and_instruction_sets_that_do_not_exist(case, engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="path must be one of measured, events, dense, got 'fast'"):
-        engine.path = "fast"
+    with pytest.raises(ValueError, match="way must be one of measured, events, dense, got 'fast'"):
+        engine.way = "fast"
+    for density in (float("nan"), None, 1.5):
+        with pytest.raises(ValueError, match="crossover must be a density from 0 to 1"):
+            engine.crossover = density
     monkeypatch.setenv(INSTRUCTIONS, "mmx")
     with pytest.raises(ValueError, match='cannot run the instruction set "mmx"'):
         sf.compile_engine(case()[0])

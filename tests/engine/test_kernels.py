@@ -19,6 +19,7 @@ from spikformer.engine.reference import (
     fire_reference,
     list_counts_reference,
     list_events_reference,
+    merge_events_reference,
     pack_spikes,
     pool_map_reference,
     pool_tokens_reference,
@@ -91,14 +92,18 @@ def test_a_channel_is_a_bit_of_its_word() -> None:
     assert pack_spikes(np.arange(130) == 129).tolist() == [0, 0, 2]
 
 
-@given(steps=st.integers(1, 4), words=st.integers(0, 5), density=densities, seed=seeds)
+@given(steps=st.integers(1, 4), words=st.integers(0, 5), num_parts=st.integers(1, 9), density=densities, seed=seeds)
 @quickly
-def test_lists_of_events(kernels: _native.Kernels, steps: int, words: int, density: float, seed: int) -> None:
+def test_lists_of_events(
+    kernels: _native.Kernels, steps: int, words: int, num_parts: int, density: float, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     spikes = draw_spikes(rng, density, steps, words * 64)
     counts = spikes * rng.integers(1, 256, spikes.shape, np.uint8)
+    parts = draw_spikes(rng, density, num_parts, steps, words * 64)
     pairs = [
         (kernels.list_events(pack_spikes(spikes)), list_events_reference(spikes)),
+        (kernels.merge_events(pack_spikes(parts)), merge_events_reference(parts)),
         (kernels.list_counts(counts), list_counts_reference(counts)),
     ]
     for ours, expected in pairs:

@@ -73,6 +73,9 @@ def _run(verb: str, arguments: list[str]) -> int:
     except OSError as error:
         print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print(f"spikformer {verb}: there is not enough memory; try a smaller --batch-size.", file=sys.stderr)
+        return 1
     except ImportError as error:
         if error.name != "spikformer._native":
             raise

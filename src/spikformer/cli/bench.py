@@ -56,7 +56,7 @@ class Speed:
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.samples import prepared_batches
+    from spikformer.cli.samples import bar, prepared_batches
     from spikformer.cli.weights import load_answering, open_data
     from spikformer.engine import Engine
     from spikformer.engine.native import usable_threads
@@ -66,6 +66,8 @@ def run(options: Options) -> int:
     if not 0 < options.seconds < float("inf"):
         raise ValueError(f"--seconds must be above 0, got {options.seconds}.")
     threads = usable_threads() if options.threads is None else options.threads
+    if threads < 1:
+        raise ValueError(f"--threads must be at least 1, got {threads}.")
     model, about = load_answering(options.weights)
     data = open_data(model, about, options.data)
     if isinstance(model, Engine):
@@ -74,18 +76,24 @@ def run(options: Options) -> int:
         how = f"engine, {model.instructions}"
     else:
         answer, how = _plain(model, threads), "PyTorch"
+    crossover = model.crossover if isinstance(model, Engine) else None
     found = []
-    for size in options.batch_sizes:
-        inputs = next(prepared_batches(data, "test", size, size), None)
-        if inputs is None or inputs.shape[1 if data.events else 0] < size:
-            raise ValueError(f"{data.name} has fewer than {size} samples for test that can be read.")
-        found.append((measure(partial(answer, inputs), size, options.seconds), inputs))
+    with bar("Measuring", len(options.batch_sizes), enabled=not options.json) as advance:
+        for size in options.batch_sizes:
+            inputs = next(prepared_batches(data, "test", size, size), None)
+            if inputs is None or inputs.shape[1 if data.events else 0] < size:
+                raise ValueError(f"{data.name} has fewer than {size} samples for test that can be read.")
+            found.append((measure(partial(answer, inputs), size, options.seconds), inputs))
+            advance(1)
     layers = _quietest(model, found[-1][1]) if isinstance(model, Engine) else []
     if options.json:
         speeds, profiles = [asdict(speed) for speed, _ in found], [asdict(layer) for layer in layers]
-        print(json.dumps({"how": how, "num_threads": threads, "speeds": speeds, "layers": profiles}))
+        described = {"how": how, "num_threads": threads, "crossover": crossover}
+        print(json.dumps(described | {"speeds": speeds, "layers": profiles}))
         return 0
-    _show(how, threads, [speed for speed, _ in found], layers, options.batch_sizes[-1])
+    _show(how, threads, [speed for speed, _ in found])
+    if crossover is not None:
+        _show_layers(layers, options.batch_sizes[-1], crossover)
     return 0
 
 
@@ -127,7 +135,7 @@ def _quietest(engine: Engine, inputs: Tensor) -> list[LayerProfile]:
     return min(profiles, key=lambda profile: sum(layer.list_ms + layer.product_ms for layer in profile))
 
 
-def _show(how: str, threads: int, speeds: list[Speed], layers: list[LayerProfile], batch_size: int) -> None:
+def _show(how: str, threads: int, speeds: list[Speed]) -> None:
     from spikformer.cli.samples import print_table
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
@@ -145,12 +153,16 @@ def _show(how: str, threads: int, speeds: list[Speed], layers: list[LayerProfile
     plural = "" if threads == 1 else "s"
     console.print(f"{how}, {threads} thread{plural}; images/s are those of the fastest call", highlight=False)
     print_table(table)
-    if layers:
-        console.print(f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line", highlight=False)
-        print_table(_layer_table(layers))
 
 
-def _layer_table(layers: list[LayerProfile]) -> Table:
+def _show_layers(layers: list[LayerProfile], batch_size: int, crossover: float) -> None:
+    from spikformer.cli.samples import print_table
+
+    Console().print(
+        f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, what is denser than "
+        f"{crossover:.0%} is multiplied out.",
+        highlight=False,
+    )
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Layer")
     for heading in ("Input density", "Listing ms", "Adding ms", "Multiplied out"):
@@ -159,4 +171,4 @@ def _layer_table(layers: list[LayerProfile]) -> Table:
         density = "–" if layer.density is None else f"{layer.density:.1%}"
         times = (f"{layer.list_ms:.3f}", f"{layer.product_ms:.3f}")
         table.add_row(layer.name, density, *times, f"{layer.dense_share:.0%} of samples")
-    return table
+    print_table(table)

@@ -27,8 +27,13 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer.engine import compile_engine, load_engine
+    from spikformer.engine.files import is_engine_file
     from spikformer.models import load
 
+    if not options.weights.is_file():
+        raise FileNotFoundError(f"There is no file {options.weights}.")
+    if is_engine_file(options.weights):
+        raise ValueError(f"{options.weights} is an engine already; give the weights it was compiled from.")
     output = options.output or options.weights.with_suffix(".engine")
     if output.suffix != ".engine":
         raise ValueError(f"--output must end in .engine, got {output}.")
@@ -45,5 +50,5 @@ def run(options: Options) -> int:
         return 0
     console = Console()
     console.print(f"{engine}, {output.stat().st_size / 1e6:.1f} MB", highlight=False)
-    console.print(f"Wrote {output}", highlight=False, soft_wrap=True)
+    console.print(f"Wrote {output}", highlight=False, soft_wrap=True, markup=False)
     return 0

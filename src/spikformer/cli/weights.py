@@ -18,7 +18,7 @@ def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     from spikformer.engine.files import is_engine_file
     from spikformer.models import load
 
-    if is_engine_file(path):
+    if path.suffix == ".engine" or is_engine_file(path):
         raise ValueError(f"{path} is an engine, which only answers; give the weights it was compiled from.")
     model = load(path)
     return model, _data_of(model, path)
@@ -28,7 +28,7 @@ def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
     """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
     from spikformer.engine.files import is_engine_file
 
-    if not is_engine_file(path):
+    if path.suffix != ".engine" and not is_engine_file(path):
         return load_trained(path)
     from spikformer.engine import load_engine
 
@@ -38,7 +38,7 @@ def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
 
 def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:
     about = model.about.get("data")
-    if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED):
+    if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED) or not _is_sound(about, model):
         raise ValueError(
             f"{path} does not say which data it was trained on; `train` notes that, and `import --data-set`."
         )
@@ -46,6 +46,25 @@ def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:
         named, answered = len(about["class_names"]), model.config.num_classes
         raise ValueError(f"{path} names {named} classes and answers with {answered}; it is damaged.")
     return about
+
+
+def _is_sound(about: dict[str, Any], model: Spikformer | Engine) -> bool:
+    """Whether what a file remembers has the form that `train` gives it."""
+    channels = model.config.in_channels
+
+    def per_channel(values: Any) -> bool:
+        numbers = isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+        return values is None or (numbers and len(values) == channels)
+
+    return (
+        isinstance(about["name"], str)
+        and isinstance(about["class_names"], list)
+        and all(isinstance(name, str) for name in about["class_names"])
+        and isinstance(about["events"], bool)
+        and per_channel(about["mean"])
+        and per_channel(about["std"])
+        and isinstance(model.about.get("recipe", {}), dict)
+    )
 
 
 def open_data(model: Spikformer | Engine, about: dict[str, Any], path: Path | None) -> DataSet:

@@ -16,7 +16,8 @@ from spikformer.data.events import sets as events
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.frames import Fit, Slicing
 from spikformer.data.images import sets as images
-from spikformer.data.places import cache_folder, data_folder
+from spikformer.data.places import data_folder
+from spikformer.disk import cache_folder
 from spikformer.vocabulary import did_you_mean
 
 _IMAGES = ("size", "validation_share")

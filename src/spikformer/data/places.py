@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-
-def cache_folder() -> Path:
-    """The user's cache folder for this project; SPIKFORMER_CACHE names another."""
-    if named := os.environ.get("SPIKFORMER_CACHE"):
-        return Path(named).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("spikformer"))
+from spikformer.disk import cache_folder
 
 
 def data_folder(name: str) -> Path:

@@ -6,7 +6,7 @@
 
 A layer whose input fires little adds the weights of its events and skips everything else; one that fires much is
 multiplied out. Which is cheaper is decided for each sample and layer by its measured density. To the last bit, results
-do not depend on the batch or the number of threads; against the model they are close. docs/engine.md has the proof.
+do not depend on the batch or the number of threads; against the model they are close. docs/engine.md has the details.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from spikformer.config import ModelConfig
+from spikformer.engine.calibration import crossover_of
 from spikformer.engine.files import read_plan, write_plan
 from spikformer.engine.inputs import as_frame, as_frames
-from spikformer.engine.native import build_network, chosen_instructions, usable_threads
+from spikformer.engine.native import MOST_THREADS, build_network, chosen_instructions, usable_threads
 from spikformer.engine.plan import Plan
+from spikformer.engine.reference import unpack_spikes
 
 if TYPE_CHECKING:
     from spikformer.models import Spikformer
 
-Path = Literal["measured", "events", "dense"]
-_PATHS: tuple[Path, ...] = ("measured", "events", "dense")
+Way = Literal["measured", "events", "dense"]
+_WAYS: tuple[Way, ...] = ("measured", "events", "dense")
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class LayerProfile:
     product_ms: float
     """Adding or multiplying weights, and the neurons."""
     density: float | None
-    """Additions over all inputs of all steps; a count of two is two additions. None where pixels come in."""
+    """The share of inputs that are not zero, over all steps. None for pixels and for attention's product."""
     dense_share: float
     """Of the samples, those that were multiplied out."""
 
@@ -60,10 +63,11 @@ class Engine:
 
     def __init__(self, plan: Plan, num_threads: int | None = None) -> None:
         num_threads = usable_threads() if num_threads is None else num_threads
-        if not isinstance(num_threads, int) or not 1 <= num_threads <= 1024:
-            raise ValueError(f"num_threads must be a whole number from 1 to 1024, got {num_threads!r}.")
+        if not _is_whole(num_threads) or not 1 <= num_threads <= MOST_THREADS:
+            raise ValueError(f"num_threads must be a whole number from 1 to {MOST_THREADS}, got {num_threads!r}.")
         self.plan = plan
-        self._network = build_network(plan, num_threads, chosen_instructions())
+        self._network = build_network(plan, int(num_threads), chosen_instructions())
+        self._network.crossover = crossover_of(self._network.instructions)
         self._running = threading.Lock()
 
     @property
@@ -86,27 +90,32 @@ class Engine:
     @property
     def buffer_bytes(self) -> int:
         """Memory for activations: planned at the first call of a size, and used again by every later one."""
-        return self._network.buffer_bytes
+        with self._running:
+            return self._network.buffer_bytes
 
     @property
-    def path(self) -> Path:
+    def way(self) -> Way:
         """`measured` takes the cheaper way for each sample and layer; `events` and `dense` force one for all."""
-        return _PATHS[self._network.path]
+        return _WAYS[self._network.way]
 
-    @path.setter
-    def path(self, path: Path) -> None:
-        if path not in _PATHS:
-            raise ValueError(f"path must be one of {', '.join(_PATHS)}, got {path!r}.")
-        self._network.path = _PATHS.index(path)
+    @way.setter
+    def way(self, way: Way) -> None:
+        if way not in _WAYS:
+            raise ValueError(f"way must be one of {', '.join(_WAYS)}, got {way!r}.")
+        with self._running:
+            self._network.way = _WAYS.index(way)
 
     @property
     def crossover(self) -> float:
-        """The density above which a layer is multiplied out."""
+        """The density above which a layer is multiplied out; measured on this machine, and yours to set."""
         return self._network.crossover
 
     @crossover.setter
     def crossover(self, density: float) -> None:
-        self._network.crossover = density
+        if not isinstance(density, int | float) or not 0 <= density <= 1:
+            raise ValueError(f"crossover must be a density from 0 to 1, got {density!r}.")
+        with self._running:
+            self._network.crossover = density
 
     def __call__(self, x: Any) -> np.ndarray:
         """Logits [B, K] of still images [B, C, H, W] or event frames [T, B, C, H, W]."""
@@ -120,7 +129,7 @@ class Engine:
 
     def initial_state(self, batch_size: int, image_size: tuple[int, int] | None = None) -> EngineState:
         """Every neuron at rest. `image_size` is needed, and taken, only where the config leaves it open."""
-        if not isinstance(batch_size, int) or batch_size < 1:
+        if not _is_whole(batch_size) or batch_size < 1:
             raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size!r}.")
         if (image_size is None) == (self.config.image_size is None):
             given = (
@@ -129,8 +138,8 @@ class Engine:
             raise ValueError(f"This model's config {given}.")
         size = self.config.override(image_size=image_size or self.config.image_size).image_size
         assert size is not None
-        voltages = np.full(batch_size * self._network.state_size(*size), self.config.v_reset, dtype=np.float32)
-        return EngineState(voltages, batch_size, size)
+        voltages = np.full(int(batch_size) * self._network.state_size(*size), self.config.v_reset, dtype=np.float32)
+        return EngineState(voltages, int(batch_size), size)
 
     def step(self, x: Any, state: EngineState) -> tuple[np.ndarray, EngineState]:
         """One frame [B, C, H, W] of a stream: its readout [B, K], and the state after it."""
@@ -156,7 +165,8 @@ class Engine:
                 recorded = self._network.recorded(batch_size, time_steps)
             finally:
                 self._network.recording = False
-        return {name: _unpack(words, channels) for name, channels, words in recorded}
+        # [B, positions, T, words] to [T, B, positions, channels]
+        return {name: np.moveaxis(unpack_spikes(words, channels), 2, 0) for name, channels, words in recorded}
 
     def profile(self, x: Any) -> list[LayerProfile]:
         """Run once and say where the time went."""
@@ -164,18 +174,7 @@ class Engine:
         with self._running:
             self._run(frames)
             reports = self._network.reports()
-        return [
-            LayerProfile(
-                name=report["name"],
-                list_ms=report["list_seconds"] * 1e3,
-                product_ms=report["product_seconds"] * 1e3,
-                density=report["additions"] / report["inputs"]
-                if report["additions"] or report["list_seconds"]
-                else None,
-                dense_share=report["dense_samples"] / report["samples"],
-            )
-            for report in reports
-        ]
+        return [_profile_of(report) for report in reports]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """One file for `load_engine`, on any machine with the native core; one that is there is replaced as a whole."""
@@ -222,7 +221,5 @@ def _profile_of(report: dict[str, Any]) -> LayerProfile:
     )
 
 
-def _unpack(words: np.ndarray, channels: int) -> np.ndarray:
-    """[B, positions, T, words] to bool [T, B, positions, channels]."""
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=-1, bitorder="little")
-    return np.moveaxis(bits[..., :channels].astype(bool), 2, 0)
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, Integral)  # NumPy's are welcome

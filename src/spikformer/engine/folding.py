@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 def fold(model: Spikformer) -> Plan:
     """The plan of a model in eval mode; one with floats between its layers is refused."""
+    while not hasattr(model, "stem"):  # inside torch.compile or a data-parallel wrapper
+        inner = getattr(model, "_orig_mod", getattr(model, "module", None))
+        if inner is None:
+            raise ValueError(f"compile_engine expects a Spikformer, got {type(model).__name__}.")
+        model = inner
     if model.training:
         raise ValueError("The engine compiles a model for inference; call model.eval() first.")
     check_spiking(model.config)
@@ -91,4 +96,8 @@ def _wide(tensor: Tensor) -> np.ndarray:
 
 
 def _float32(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        folded = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(folded).all():
+        raise ValueError("The model's weights hold NaN or infinity, or become it in float32: its training went wrong.")
+    return folded

@@ -11,6 +11,7 @@ from spikformer.engine.plan import Plan
 if TYPE_CHECKING:
     from spikformer import _native
 
+MOST_THREADS = 1024
 INSTRUCTIONS = "SPIKFORMER_INSTRUCTIONS"
 """Environment variable: scalar, neon, avx2 or avx512 instead of the best that this machine has."""
 
@@ -32,8 +33,9 @@ def chosen_instructions() -> str:
 
 
 def usable_threads() -> int:
-    """As many as this process may run at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """As many as there are cores for this process; what a container may use of them is not asked."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_THREADS)
 
 
 def build_network(plan: Plan, num_threads: int, instructions: str) -> _native.Network:

@@ -47,6 +47,11 @@ def list_events_reference(fires: Spikes) -> tuple[NDArray[np.uint16], NDArray[np
     return by_pattern.astype(np.uint16), np.cumsum(sizes).astype(np.uint32)
 
 
+def merge_events_reference(parts: Spikes) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
+    """The events of a row made of parts [parts, T ≤ 4, C], as a convolution's is of nine neighbours."""
+    return list_events_reference(np.concatenate(list(parts), axis=1))
+
+
 def list_counts_reference(counts: Counts) -> tuple[NDArray[np.uint16], Floats, NDArray[np.uint32]]:
     """The same for counts [T ≤ 4, K], with the counts of each event at the steps it fires at, event by event."""
     indices, ends = list_events_reference(counts > 0)

@@ -1,0 +1,216 @@
+"""The engine beside PyTorch, on a trained network and real images, in one run.
+
+    python benchmarks/bench_engine.py WEIGHTS --data DIR             everything: ten minutes, most of it torch.compile
+    python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without torch.compile and the large network
+
+Each contender has a process of its own; the engine's peak memory includes PyTorch, which compiles it. Ratios are of the
+fastest calls. An
+untrained network's firing rates say nothing: give weights that have learnt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+BATCH_SIZES = (1, 32)
+DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+LARGE = "spikformer_8_512_imagenet"
+CONTENDERS = ("eager", "torch.compile", "engine")
+
+
+def load_images(weights: Path, data: Path | None, count: int) -> Any:
+    from spikformer.cli.samples import prepared_batches
+    from spikformer.cli.weights import load_trained, open_data
+
+    model, about = load_trained(weights)
+    return model, next(prepared_batches(open_data(model, about, data), "test", count, count))
+
+
+def measure_contender(name: str, weights: Path, data: Path | None, threads: int, seconds: float) -> dict[str, Any]:
+    """Latencies at both batch sizes, and this process's peak memory."""
+    import torch
+
+    import spikformer as sf
+    from spikformer.cli.bench import measure
+    from spikformer.memory import keep_freed_memory
+
+    model, images = load_images(weights, data, max(BATCH_SIZES))
+    torch.set_num_threads(threads)
+    if name == "engine":
+        answer = sf.compile_engine(model, threads)
+    else:
+        keep_freed_memory()
+        compiled = torch.compile(model) if name == "torch.compile" else model
+
+        def answer(x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                return compiled(x)
+
+    begin = time.perf_counter()
+    for size in BATCH_SIZES:
+        answer(images[:size])
+    ready = time.perf_counter() - begin
+    speeds = {size: vars(measure(partial(answer, images[:size]), size, seconds)) for size in BATCH_SIZES}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # from KiB, nearly
+    return {"name": name, "ready_seconds": ready, "peak_gb": peak, "speeds": speeds}
+
+
+def measure_layers(weights: Path, data: Path | None, threads: int) -> list[dict[str, Any]]:
+    """Both ways through every layer, and the one that was taken, for a batch of the larger size."""
+    import spikformer as sf
+
+    model, images = load_images(weights, data, max(BATCH_SIZES))
+    engine = sf.compile_engine(model, threads)
+    fastest: dict[str, list[tuple[float, float]]] = {}
+    for way in ("events", "dense", "measured"):
+        engine.way = way
+        profiles = [engine.profile(images) for _ in range(4)]
+        fastest[way] = [
+            (min(layer.list_ms for layer in layers), min(layer.product_ms for layer in layers))
+            for layers in zip(*profiles, strict=True)
+        ]
+    chosen = profiles[0]
+    size = max(BATCH_SIZES)
+    return [
+        {
+            "layer": layer.name,
+            "density": layer.density,
+            "list_ms": events[0] / size,
+            "events_ms": events[1] / size,
+            "dense_ms": dense[1] / size,
+            "dense_share": layer.dense_share,
+        }
+        for layer, events, dense in zip(chosen, fastest["events"], fastest["dense"], strict=True)
+    ]
+
+
+def measure_densities() -> list[dict[str, float]]:
+    """One layer of 384 × 1536 on one core, 64 rows of 4 steps: events against the dense product."""
+    import numpy as np
+
+    from spikformer.engine.calibration import draw_spikes, fastest
+    from spikformer.engine.native import chosen_instructions, native_core
+    from spikformer.engine.reference import pack_spikes
+
+    kernels, rng = native_core().Kernels(chosen_instructions()), np.random.default_rng(0)
+    layer = kernels.pack(rng.standard_normal((1536, 1, 384), np.float32), np.zeros(1536, np.float32))
+    values = rng.random((256, 384), np.float32)
+    rows = []
+    for density in DENSITIES:
+        spikes = pack_spikes(draw_spikes(rng, density, (64, 4, 384)))
+        both = (partial(kernels.spike_linear, layer, spikes), partial(kernels.dense_linear, layer, values))
+        events, dense = fastest(*both)
+        rows.append({"density": density, "events_ms": events * 1e3, "dense_ms": dense * 1e3})
+    return rows
+
+
+def _milliseconds(call: Any) -> float:
+    begin = time.perf_counter()
+    call()
+    return (time.perf_counter() - begin) * 1e3
+
+
+def measure_large(threads: int) -> dict[str, float]:
+    """8-512 at 224 × 224. Its weights are random, its norms have seen one batch: time and memory, not honest rates."""
+    import torch
+
+    import spikformer as sf
+    from spikformer.analysis.specimens import frames_for, specimen
+    from spikformer.presets import get_preset
+
+    torch.set_num_threads(threads)
+    config = get_preset(LARGE).config
+    model = specimen(config, torch.float32)
+    image = frames_for(config, 1, torch.float32)
+    engine = sf.compile_engine(model, threads)
+    with torch.no_grad():
+        eager = min(_milliseconds(lambda: model(image)) for _ in range(3))
+    ours = min(_milliseconds(lambda: engine(image)) for _ in range(4))
+    return {"eager_ms": eager, "engine_ms": ours, "buffer_mb": engine.buffer_bytes / 1e6}
+
+
+def in_a_process(*arguments: str) -> Any:
+    found = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
+    if found.returncode:
+        sys.exit(found.stderr)
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each contender and batch size")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part:
+        print(json.dumps(run_part(options)))
+        return
+    rest = [str(options.weights), "--threads", str(options.threads), "--seconds", str(options.seconds)]
+    rest += ["--data", str(options.data)] if options.data else []
+    names = [name for name in CONTENDERS if name != "torch.compile" or not options.quick]
+    found = {
+        "machine": platform.processor() or platform.machine(),
+        "threads": options.threads,
+        "contenders": [in_a_process(*rest, "--part", name) for name in names],
+        "layers": in_a_process(*rest, "--part", "layers"),
+        "densities": in_a_process(*rest, "--part", "densities"),
+    }
+    if not options.quick:
+        found["large"] = in_a_process(*rest, "--part", "large")
+    show(found)
+    print(json.dumps(found))
+
+
+def run_part(options: argparse.Namespace) -> Any:
+    if options.part == "layers":
+        return measure_layers(options.weights, options.data, options.threads)
+    if options.part == "densities":
+        return measure_densities()
+    if options.part == "large":
+        return measure_large(options.threads)
+    return measure_contender(options.part, options.weights, options.data, options.threads, options.seconds)
+
+
+def show(found: dict[str, Any]) -> None:
+    eager = found["contenders"][0]["speeds"]
+    print("| | batch | images/s | over eager | fastest ms | median | 90 % | 99 % | peak GB | first calls s |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for contender in found["contenders"]:
+        for size, speed in contender["speeds"].items():
+            ratio = speed["images_per_second"] / eager[size]["images_per_second"]
+            times = " | ".join(f"{speed[name]:.1f}" for name in ("fastest_ms", "median_ms", "p90_ms", "p99_ms"))
+            print(
+                f"| {contender['name']} | {size} | {speed['images_per_second']:.1f} | {ratio:.2f} | {times} "
+                f"| {contender['peak_gb']:.2f} | {contender['ready_seconds']:.1f} |"
+            )
+    print("\n| layer | input density | listing ms/image | events | dense | taken dense |\n|---|---|---|---|---|---|")
+    for row in found["layers"]:
+        density = "–" if row["density"] is None else f"{row['density']:.1%}"
+        times = " | ".join(f"{row[name]:.3f}" for name in ("list_ms", "events_ms", "dense_ms"))
+        print(f"| {row['layer']} | {density} | {times} | {row['dense_share']:.0%} |")
+    print("\n| density | events ms | dense ms | dense over events |\n|---|---|---|---|")
+    for row in found["densities"]:
+        ratio = row["dense_ms"] / row["events_ms"]
+        print(f"| {row['density']:.0%} | {row['events_ms']:.3f} | {row['dense_ms']:.3f} | {ratio:.2f} |")
+    if "large" in found:
+        large = found["large"]
+        print(
+            f"\n{LARGE}, one image: eager {large['eager_ms']:.0f} ms, engine {large['engine_ms']:.0f} ms, "
+            f"{large['buffer_mb']:.0f} MB of buffers"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""From which density on is it cheaper to multiply everything than to add events? Measured once per machine, and kept.
+
+Both ways compute the same layer of a typical size on one core; the densities where one and then the other is quicker
+enclose the crossover. It is kept in the user's cache folder under the processor, the instruction set and the release.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import spikformer
+from spikformer.disk import cache_folder, write_atomically
+from spikformer.engine.native import native_core
+from spikformer.engine.reference import pack_spikes
+
+_ROWS, _STEPS, _INPUTS, _OUTPUTS = 16, 4, 384, 384
+_DENSITIES = tuple(np.arange(0.1, 1.01, 0.1).tolist())
+_REPEATS = 7
+_PATIENCE = 0.05  # seconds: a slow instruction set is measured less often
+_FILE = "crossover.json"
+
+_measured: dict[str, float] = {}
+
+
+def crossover_of(instructions: str) -> float:
+    """The density at which both ways take the same time, from this process, the cache folder, or measured now."""
+    key = f"{_processor()}, {instructions}, spikformer {spikformer.__version__}"
+    if key not in _measured:
+        found = _remembered().get(key)
+        if not isinstance(found, float) or not 0 <= found <= 1:
+            found = measure_crossover(instructions)
+            _remember(key, found)
+        _measured[key] = found
+    return _measured[key]
+
+
+def measure_crossover(instructions: str) -> float:
+    """Takes about a tenth of a second."""
+    kernels = native_core().Kernels(instructions)
+    rng = np.random.default_rng(0)
+    layer = kernels.pack(rng.standard_normal((_OUTPUTS, 1, _INPUTS), np.float32), np.zeros(_OUTPUTS, np.float32))
+    values = rng.random((_ROWS * _STEPS, _INPUTS), np.float32)
+    below, below_share = 0.0, 0.0
+    for density in _DENSITIES:
+        spikes = pack_spikes(draw_spikes(rng, density, (_ROWS, _STEPS, _INPUTS)))
+        both = (partial(kernels.spike_linear, layer, spikes), partial(kernels.dense_linear, layer, values))
+        events, dense = fastest(*both)
+        share = events / dense
+        if share >= 1:  # between this density and the last, as if time grew along a line
+            return below + (density - below) * (1 - below_share) / (share - below_share)
+        below, below_share = density, share
+    return 1.0
+
+
+def draw_spikes(rng: np.random.Generator, density: float, shape: tuple[int, int, int]) -> np.ndarray:
+    """Spikes [rows, T, K] that come, as in trained networks, from a part of the inputs, at about half of the steps."""
+    rows, _, inputs = shape
+    active = rng.random((rows, 1, inputs)) < min(1.0, 2 * density)
+    return active & (rng.random(shape) < max(0.5, density))
+
+
+def fastest(*calls: Callable[[], object]) -> list[float]:
+    """Seconds of each, the least of several; in turns, so that all see the same machine."""
+    seconds: list[list[float]] = [[] for _ in calls]
+    end = time.perf_counter() + _PATIENCE
+    for repeat in range(_REPEATS):
+        if repeat > 0 and time.perf_counter() > end:
+            break
+        for call, taken in zip(calls, seconds, strict=True):
+            begin = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - begin)
+    return [min(taken) for taken in seconds]
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _remembered() -> dict[str, object]:
+    try:
+        found = json.loads((cache_folder() / _FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(key: str, density: float) -> None:
+    """For the next process; a folder that cannot be written to only costs it the time to measure again."""
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        content = json.dumps(_remembered() | {key: density}, indent=1)
+        write_atomically(cache_folder() / _FILE, content.encode(), durable=False)
+    except OSError:
+        pass

@@ -1,0 +1,35 @@
+"""The engine's benchmark measures both sides, every layer and every density."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+import spikformer as sf
+from spikformer.analysis.specimens import specimen
+from spikformer.data import open_dataset
+from spikformer.presets import get_preset
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_engine.py"
+
+
+def test_it_tells_both_sides(tmp_path: Path) -> None:
+    model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
+    model.about = {"data": open_dataset("digits").about()}
+    sf.save(model, tmp_path / "digits.safetensors")
+    words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", "--quick", "--seconds", "0.05", "--threads", "1"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 0, result.stderr
+    *table, line = result.stdout.splitlines()
+    found = json.loads(line)
+    eager, engine = found["contenders"]
+    assert (eager["name"], engine["name"]) == ("eager", "engine")
+    for contender in (eager, engine):
+        assert contender["speeds"].keys() == {"1", "32"}
+        assert all(speed["images_per_second"] > 0 and speed["calls"] >= 5 for speed in contender["speeds"].values())
+    assert [row["layer"] for row in found["layers"]][:2] == ["stem.stages.0", "stem.stages.1"]
+    assert all(row["events_ms"] > 0 and row["dense_ms"] > 0 for row in found["layers"])
+    assert found["densities"][0]["events_ms"] < found["densities"][-1]["events_ms"]
+    assert any(row.startswith("| engine | 32 |") for row in table)

@@ -1,0 +1,53 @@
+"""Where adding events stops to pay: measured, kept, and shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import spikformer as sf
+from spikformer.engine import calibration
+from spikformer.engine.calibration import crossover_of, measure_crossover
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(calibration, "_measured", {})
+    return tmp_path / "cache" / "crossover.json"
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a new process would."""
+    monkeypatch.setattr(calibration, "_measured", {})
+
+
+def test_it_is_a_density() -> None:
+    assert 0 < measure_crossover("best") <= 1
+
+
+def test_it_is_measured_once_for_a_machine(cache: Path, case, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = sf.compile_engine(case()[0])
+    ((key, kept),) = json.loads(cache.read_text()).items()
+    assert engine.crossover == kept == crossover_of(engine.instructions)
+    assert f", {engine.instructions}, spikformer {sf.__version__}" in key
+    forget(monkeypatch)
+    cache.write_text(json.dumps({key: 0.375, "another machine": 0.5}))
+    assert sf.compile_engine(case()[0]).crossover == 0.375
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"KEY": "much"}', '{"KEY": 7.0}'])
+def test_a_damaged_file_is_measured_and_written_again(
+    cache: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crossover_of("best")
+    (key,) = json.loads(cache.read_text())
+    forget(monkeypatch)
+    cache.write_text(content.replace("KEY", key))
+    assert 0 < crossover_of("best") <= 1
+    assert 0 < json.loads(cache.read_text())[key] <= 1
+
+
+def test_a_folder_that_cannot_be_written_to_does_no_harm(cache: Path) -> None:
+    cache.parent.parent.joinpath("cache").write_text("a file, where a folder should be")
+    assert 0 < crossover_of("best") <= 1
