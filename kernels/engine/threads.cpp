@@ -9,6 +9,7 @@
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <csignal>
 #include <unistd.h>
 #endif
 
@@ -24,6 +25,22 @@ long process_id() {
     return 0;
 #endif
 }
+
+// While it lives, threads that are started take no signals: those are for the program's own, Python's main thread above all.
+class WithoutSignals {
+#if defined(__unix__) || defined(__APPLE__)
+public:
+    WithoutSignals() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_;
+#endif
+};
 
 void pause() {
 #if defined(__x86_64__)
@@ -50,6 +67,7 @@ struct Threads::Crew {
 
     explicit Crew(std::size_t helpers) {
         threads.reserve(helpers);
+        [[maybe_unused]] const WithoutSignals quietly;
         try {
             for (std::size_t thread = 1; thread <= helpers; ++thread) {
                 threads.emplace_back([this, thread] { help(thread); });

@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.server.release.wait(10)
                 return
             case ["interrupted"]:
-                os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C, while the client waits for the rest
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # Ctrl-C, while the client waits
                 self.server.release.wait(10)
                 return
         self.wfile.write(content[len(content) // 2 :])

@@ -54,7 +54,7 @@ def _is_sound(about: dict[str, Any], model: Spikformer | Engine) -> bool:
 
     def per_channel(values: Any) -> bool:
         numbers = isinstance(values, list) and all(isinstance(value, int | float) for value in values)
-        return values is None or (numbers and len(values) == channels)
+        return values is None or (numbers and len(values) in (1, channels))
 
     return (
         isinstance(about["name"], str)
