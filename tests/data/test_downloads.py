@@ -233,8 +233,12 @@ def test_no_partial_file_ever_has_the_final_name(server, tmp_path) -> None:
 
 
 def test_an_interrupted_transfer_leaves_nothing(server, tmp_path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        download(toy("interrupted/images.gz", server=server), tmp_path)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let what runs behind them ignore Ctrl-C
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            download(toy("interrupted/images.gz", server=server), tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert os.listdir(tmp_path) == []
 
 
