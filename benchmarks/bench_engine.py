@@ -35,6 +35,46 @@ def load_images(weights: Path, data: Path | None, count: int) -> Any:
     return model, next(prepared_batches(open_data(model, about, data), "test", count, count))
 
 
+def measure_agreement(weights: Path, data: Path | None, threads: int, count: int) -> dict[str, float]:
+    """The engine's answers and spikes against the model's, on test images."""
+    import numpy as np
+    import torch
+
+    import spikformer as sf
+    from spikformer.cli.samples import prepared_batches
+    from spikformer.cli.weights import load_trained, open_data
+
+    torch.set_num_threads(threads)
+    model, about = load_trained(weights)
+    engine = sf.compile_engine(model, threads)
+    samples = agreeing = whole = differing = neurons = 0
+    largest = 0.0
+    for images in prepared_batches(open_data(model, about, data), "test", count, 50):
+        with torch.no_grad(), sf.record(model) as seen:
+            expected = model(images).numpy()
+        answers, wrong = engine(images), 0
+        for name, ours in engine.spikes(images).items():
+            theirs = np.asarray(seen.spikes[name if name.endswith("attention.neuron") else f"{name}.neuron"])
+            if theirs.ndim == 5:  # a map [T, B, C, H, W]
+                theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
+            unequal = theirs.astype(bool) != ours
+            wrong = wrong + unequal.sum((0, 2, 3))
+            neurons += unequal.size
+        samples += len(answers)
+        agreeing += int((answers.argmax(1) == expected.argmax(1)).sum())
+        differing += int(np.sum(wrong))
+        equal = wrong == 0
+        whole += int(equal.sum())
+        largest = max([largest, *np.abs(answers - expected)[equal].max(1).tolist()])
+    return {
+        "samples": samples,
+        "same_answer": agreeing / samples,
+        "spikes_different": differing / neurons,
+        "samples_with_equal_spikes": whole,
+        "largest_difference_of_their_logits": largest,
+    }
+
+
 def measure_contender(name: str, weights: Path, data: Path | None, threads: int, seconds: float) -> dict[str, Any]:
     """Latencies at both batch sizes, and this process's peak memory."""
     import torch
@@ -151,6 +191,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10.0, help="for each contender and batch size")
+    parser.add_argument("--images", type=int, default=2000, help="to compare answers and spikes on")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -158,11 +199,13 @@ def main() -> None:
         print(json.dumps(run_part(options)))
         return
     rest = [str(options.weights), "--threads", str(options.threads), "--seconds", str(options.seconds)]
+    rest += ["--images", str(options.images)]
     rest += ["--data", str(options.data)] if options.data else []
     names = [name for name in CONTENDERS if name != "torch.compile" or not options.quick]
-    found = {
+    found: dict[str, Any] = {
         "machine": platform.processor() or platform.machine(),
         "threads": options.threads,
+        "agreement": in_a_process(*rest, "--part", "agreement"),
         "contenders": [in_a_process(*rest, "--part", name) for name in names],
         "layers": in_a_process(*rest, "--part", "layers"),
         "densities": in_a_process(*rest, "--part", "densities"),
@@ -174,6 +217,8 @@ def main() -> None:
 
 
 def run_part(options: argparse.Namespace) -> Any:
+    if options.part == "agreement":
+        return measure_agreement(options.weights, options.data, options.threads, options.images)
     if options.part == "layers":
         return measure_layers(options.weights, options.data, options.threads)
     if options.part == "densities":
@@ -184,6 +229,11 @@ def run_part(options: argparse.Namespace) -> Any:
 
 
 def show(found: dict[str, Any]) -> None:
+    agreed = found["agreement"]
+    print(f"{agreed['samples']} images: the same answer for {agreed['same_answer']:.2%}")
+    equal = agreed["samples_with_equal_spikes"]
+    print(f"{agreed['spikes_different']:.1e} of the spikes differ, none in {equal} images")
+    print(f"whose logits differ by at most {agreed['largest_difference_of_their_logits']:.1e}\n")
     eager = found["contenders"][0]["speeds"]
     print("| | batch | images/s | over eager | fastest ms | median | 90 % | 99 % | peak GB | first calls s |")
     print("|---|---|---|---|---|---|---|---|---|---|")

@@ -1,7 +1,10 @@
 """Shared by all tests: one thread for networks this small, and a fresh seed for each, so that order is nothing."""
 
 import os
+import resource
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 # Nothing of the user's is read or written; every worker has a folder of its own, which the system takes away.
 os.environ["SPIKFORMER_CACHE"] = tempfile.mkdtemp(prefix="spikformer-tests-")
@@ -19,3 +22,19 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def full_disk() -> Callable[[], AbstractContextManager[None]]:
+    """A context in which no file may have more than a kilobyte."""
+    return _full_disk

@@ -11,6 +11,14 @@ from pathlib import Path
 HALF = ".half"  # how a name ends while its file is being written; a kill may leave one
 
 
+def check_is_file(path: Path) -> None:
+    """Say in a sentence that there is nothing to read."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+
+
 def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
     """All of it or nothing, see `whole_file`. What need not outlive a power failure is not `durable`, and faster."""
     with whole_file(path, durable=durable) as half:

@@ -19,11 +19,17 @@ def test_it_tells_both_sides(tmp_path: Path) -> None:
     model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
     model.about = {"data": open_dataset("digits").about()}
     sf.save(model, tmp_path / "digits.safetensors")
-    words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", "--quick", "--seconds", "0.05", "--threads", "1"]
+    few = ["--quick", "--seconds", "0.05", "--threads", "1", "--images", "100"]
+    words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", *few]
     result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0, result.stderr
     *table, line = result.stdout.splitlines()
     found = json.loads(line)
+    agreed = found["agreement"]
+    assert agreed["samples"] == 100
+    assert agreed["same_answer"] > 0.97
+    assert agreed["spikes_different"] < 1e-3
+    assert agreed["largest_difference_of_their_logits"] < 1e-5
     eager, engine = found["contenders"]
     assert (eager["name"], engine["name"]) == ("eager", "engine")
     for contender in (eager, engine):

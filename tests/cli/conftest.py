@@ -1,10 +1,8 @@
 """The command as users run it."""
 
-import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,19 +89,3 @@ def refusal(run_here: Callable[..., subprocess.CompletedProcess[str]]) -> Callab
         return sentence.removeprefix(f"spikformer {verb}: ")
 
     return refusal
-
-
-@contextmanager
-def _full_disk() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.fixture
-def full_disk() -> Callable[[], AbstractContextManager[None]]:
-    """A context in which no file may have more than a kilobyte."""
-    return _full_disk

@@ -89,7 +89,7 @@ def test_compile_refuses(weights: Path, engine: Path, write_weights, tmp_path: P
     assert "--output must end in .engine" in run_here("compile", weights, "-o", tmp_path / "a.bin", code=2).stderr
     assert "There is no file" in run_here("compile", tmp_path / "none.safetensors", code=2).stderr
     assert "is an engine already" in run_here("compile", engine, "-o", tmp_path / "b.engine", code=2).stderr
-    assert "There is no file" in run_here("compile", tmp_path, code=2).stderr
+    assert "is a folder; give the name of a file" in run_here("compile", tmp_path, code=2).stderr
     floats = write_weights(tmp_path / "floats.safetensors", attention="softmax")
     assert "floats in Q, K or V" in run_here("compile", floats, code=2).stderr
     assert not (tmp_path / "floats.engine").exists()

@@ -1,6 +1,5 @@
 """What users can do wrong, and the sentence they get."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -181,7 +180,6 @@ print("both agree")
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_after_use_goes_on(engine, tmp_path) -> None:
     engine.save(tmp_path / "net.engine")
     done = subprocess.run(

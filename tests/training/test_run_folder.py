@@ -3,11 +3,8 @@
 import csv
 import json
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -161,18 +158,7 @@ def test_halves_that_a_kill_left_make_room(folder: RunFolder) -> None:
     assert names_in(folder.path) == [".hidden", ".tmp", "half"]
 
 
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file may have more than a kilobyte."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_disk_that_fills_up_is_said_and_the_old_weights_stay(folder: RunFolder) -> None:
+def test_a_disk_that_fills_up_is_said_and_the_old_weights_stay(folder: RunFolder, full_disk) -> None:
     old, new = (sf.create_model("spikformer_tiny_digits") for _ in range(2))
     folder.keep(old, ROWS, best=True)
     with full_disk(), pytest.raises(OSError, match=r"best\.safetensors cannot be written: File too large\."):

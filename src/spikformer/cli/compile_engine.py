@@ -26,12 +26,12 @@ class Options:
 
 
 def run(options: Options) -> int:
+    from spikformer.disk import check_is_file
     from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.files import is_engine_file
     from spikformer.models import load
 
-    if not options.weights.is_file():
-        raise FileNotFoundError(f"There is no file {options.weights}.")
+    check_is_file(options.weights)
     if is_engine_file(options.weights):
         raise ValueError(f"{options.weights} is an engine already; give the weights it was compiled from.")
     output = options.output or options.weights.with_suffix(".engine")

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialise
 
 from spikformer.config import ModelConfig
-from spikformer.disk import write_atomically
+from spikformer.disk import check_is_file, write_atomically
 from spikformer.engine.plan import Block, Layer, Neuron, Plan
 
 FORMAT = "spikformer-engine"
@@ -67,10 +67,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+    check_is_file(path)
     try:
         with safe_open(path, framework="numpy") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}

@@ -17,7 +17,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
-from spikformer.disk import write_atomically
+from spikformer.disk import check_is_file, write_atomically
 from spikformer.models.spikformer import Spikformer
 
 FORMAT = "spikformer"
@@ -111,10 +111,7 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) ->
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Metadata and tensors of any safetensors file; a missing or damaged one is said in a sentence."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+    check_is_file(path)
     try:
         with safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}

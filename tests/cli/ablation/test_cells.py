@@ -83,7 +83,9 @@ def test_a_result_belongs_to_its_settings(tmp_path: Path) -> None:
 def test_classes_and_channels_are_the_datas(tmp_path: Path) -> None:
     write_result(tmp_path)
     recipe = get_recipe("spikformer_tiny_digits")
-    cell_in(tmp_path, replace(recipe, model=recipe.model.override(num_classes=7, in_channels=3))).check_settings()
+    cell = cell_in(tmp_path, replace(recipe, model=recipe.model.override(num_classes=7, in_channels=3)))
+    cell.check_settings()
+    assert cell.result() is not None, "it is finished, though the recipe was asked for with other ones"
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"recipe": 1'])
