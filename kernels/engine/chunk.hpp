@@ -19,11 +19,6 @@ private:
     std::chrono::steady_clock::time_point begin_;
 };
 
-struct Target {
-    const Layer* layer;
-    Word* spikes;
-};
-
 class Chunk {
 public:
     // Samples first ... first + count of a call. `state` and `next_state` are those of the whole call, or null.
@@ -34,6 +29,8 @@ public:
 
 private:
     using Desk = Network::Desk;
+    using Target = Network::Target;
+    using Tile = Network::Tile;
 
     void split_patches();
     void encode(const Block& block);
@@ -49,8 +46,8 @@ private:
     void add_to_stream(const Word* spikes, std::size_t words);
 
     void list_events(const Source& source, LayerReport& told);
-    void multiply_tile(const Source& source, const Target& target, std::size_t tile, std::size_t sample,
-                       std::size_t offset, Desk& desk);
+    void multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
+                        Desk& desk);
     void add_events(const Source& source, std::size_t row, const float* weights, float* currents) const;
     void fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_stride,
                    std::size_t position, std::size_t offset, Word* spikes);

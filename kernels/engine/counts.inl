@@ -2,6 +2,11 @@
 
 void add_spikes(const Word* spikes, std::size_t words, std::uint8_t* counts) {
     for (std::size_t w = 0; w < words; ++w) {
+#if SPIKFORMER_LANES == 16
+        std::uint8_t* all = counts + w * word_bits;
+        const __m512i before = _mm512_loadu_si512(all);
+        _mm512_storeu_si512(all, _mm512_mask_adds_epu8(before, spikes[w], before, _mm512_set1_epi8(1)));
+#else
         for (std::size_t byte = 0; byte < 8; ++byte) {
             std::uint8_t* eight = counts + w * word_bits + byte * 8;
             const std::uint8_t bits = static_cast<std::uint8_t>(spikes[w] >> (8 * byte));
@@ -10,6 +15,7 @@ void add_spikes(const Word* spikes, std::size_t words, std::uint8_t* counts) {
                 eight[bit] = sum < eight[bit] ? 255 : sum;
             }
         }
+#endif
     }
 }
 

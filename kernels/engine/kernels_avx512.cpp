@@ -1,4 +1,4 @@
 #define SPIKFORMER_SET avx512
 #define SPIKFORMER_LANES 16
-#define SPIKFORMER_TILE 64
+#define SPIKFORMER_TILE 32
 #include "compiled.inl"

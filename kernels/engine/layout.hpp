@@ -21,7 +21,7 @@ using Index = std::uint16_t;  // of an input: 9 neighbours times channels are at
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t group_steps = 4;
 constexpr std::size_t num_patterns = std::size_t{1} << group_steps;  // 0 is silence
-constexpr std::size_t widest_tile = 64;
+constexpr std::size_t widest_tile = 32;
 constexpr std::size_t merge_margin = 16;  // lists are put together by whole vectors, which may go beyond the last event
 
 // The events of one position in a row of several: their indices count from `first`.

@@ -99,11 +99,23 @@ private:
         Buffer<Word> heads;
     };
 
+    // A product's layer and where its spikes go; one of its tiles, and the layer's place in a sample's state.
+    struct Target {
+        const Layer* layer;
+        Word* spikes;
+    };
+
+    struct Tile {
+        const Target* target;
+        std::size_t index, offset;
+    };
+
     struct Workspace {
         Buffer<Word> map, pooled, query, key, value, mixed, hidden, pool;
         Buffer<std::uint8_t> counts;
         EventLists lists;
         std::vector<Desk> desks;
+        std::vector<Tile> tiles;
     };
 
     void reserve_desks(const Input& input);

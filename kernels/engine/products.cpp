@@ -4,29 +4,39 @@
 #include "chunk.hpp"
 
 namespace spikformer::engine {
+namespace {
+
+constexpr std::size_t items_per_thread = 3;          // so that none waits long for the last
+constexpr std::size_t cached_weights = 512 * 1024;  // bytes: a part of a second-level cache
+
+}  // namespace
 
 void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target> targets) {
     LayerReport& told = report(targets.begin()->layer->name);
     list_events(source, told);
     const Stopwatch watch(told.product_seconds);
-    std::size_t num_tiles = 0, offsets[3] = {}, ends[3] = {};
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-        offsets[i] = claim_state(source.positions(), *targets.begin()[i].layer);
-        num_tiles += targets.begin()[i].layer->num_tiles;
-        ends[i] = num_tiles;
-    }
-    // A tile's weights serve as many samples as possible; samples are split only if there are too few tiles to share:
-    // four items a thread, so that none waits long for the last.
-    const std::size_t splits = std::min(count, divide_up(4 * net.threads.count(), num_tiles));
-    net.threads.for_each(num_tiles * splits, [&](std::size_t item, std::size_t thread) {
-        const std::size_t tile = item / splits, split = item % splits;
-        std::size_t i = 0;
-        while (tile >= ends[i]) {
-            ++i;
+    std::vector<Tile>& tiles = work.tiles;
+    tiles.clear();
+    for (const Target& target : targets) {
+        const std::size_t offset = claim_state(source.positions(), *target.layer);
+        for (std::size_t index = 0; index < target.layer->num_tiles; ++index) {
+            tiles.push_back({&target, index, offset});
         }
-        const Target& target = targets.begin()[i];
+    }
+    // A thread takes a few tiles at once: their weights stay in its second-level cache while they serve all samples, and
+    // it writes neighbouring spikes before another thread does. Samples are split only if there are too few tiles to share.
+    const std::size_t items = items_per_thread * net.threads.count();
+    const std::size_t splits = std::min(count, divide_up(items, tiles.size()));
+    const std::size_t tile_bytes = targets.begin()->layer->num_inputs * kernels.tile * sizeof(float);
+    const std::size_t together =
+        std::max<std::size_t>(1, std::min(tiles.size() * splits / items, cached_weights / tile_bytes));
+    const std::size_t groups = divide_up(tiles.size(), together);
+    net.threads.for_each(groups * splits, [&](std::size_t item, std::size_t thread) {
+        const std::size_t group = item / splits, split = item % splits;
+        const Tile* first_tile = tiles.data() + group * together;
+        const Tile* last_tile = tiles.data() + std::min(tiles.size(), (group + 1) * together);
         for (std::size_t sample = split * count / splits; sample < (split + 1) * count / splits; ++sample) {
-            multiply_tile(source, target, tile - (i == 0 ? 0 : ends[i - 1]), sample, offsets[i], work.desks[thread]);
+            multiply_tiles(source, sample, first_tile, last_tile, work.desks[thread]);
         }
     });
     for (const Target& target : targets) {
@@ -45,29 +55,34 @@ void Chunk::list_events(const Source& source, LayerReport& told) {
     told.inputs += static_cast<double>(count * source.positions() * time_steps * source.row_inputs());
 }
 
-// One sample, one tile: currents of a few rows at a time, then their neurons.
-void Chunk::multiply_tile(const Source& source, const Target& target, std::size_t tile, std::size_t sample,
-                          std::size_t offset, Desk& desk) {
-    const Layer& layer = *target.layer;
-    const float* weights = layer.weights.data() + tile * layer.num_inputs * kernels.tile;
+// One sample: the currents of a few rows in one tile, then their neurons; the same rows in the next tile; the next rows.
+void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
+                           Desk& desk) {
     const std::size_t positions = source.positions(), row_size = time_steps * kernels.tile;
     const bool dense = takes_dense(source, sample);
+    float* currents = desk.currents.data();
     for (std::size_t begin = 0; begin < positions; begin += fired_rows) {
         const std::size_t rows = std::min(fired_rows, positions - begin);
-        float* currents = desk.currents.data();
-        if (dense) {
-            for (std::size_t r = 0; r < rows; ++r) {
-                expand_row(source, sample, begin + r, desk.inputs.data() + r * time_steps * layer.num_inputs);
-            }
-            kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
-        } else {
-            for (std::size_t r = 0; r < rows; ++r) {
-                add_events(source, sample * positions + begin + r, weights, currents + r * row_size);
-            }
+        for (std::size_t r = 0; dense && r < rows; ++r) {
+            expand_row(source, sample, begin + r,
+                       desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
         }
-        for (std::size_t r = 0; r < rows; ++r) {
-            fire_tile(layer, tile, currents + r * row_size, kernels.tile, sample * positions + begin + r, offset,
-                      target.spikes);
+        for (const Tile* tile = first_tile; tile != last_tile; ++tile) {
+            const Layer& layer = *tile->target->layer;
+            const float* weights = layer.weights.data() + tile->index * layer.num_inputs * kernels.tile;
+            if (tile->index * kernels.tile >= layer.num_outputs) {  // it only fills up a word
+                std::fill_n(currents, rows * row_size, 0.0f);
+            } else if (dense) {
+                kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
+            } else {
+                for (std::size_t r = 0; r < rows; ++r) {
+                    add_events(source, sample * positions + begin + r, weights, currents + r * row_size);
+                }
+            }
+            for (std::size_t r = 0; r < rows; ++r) {
+                fire_tile(layer, tile->index, currents + r * row_size, kernels.tile, sample * positions + begin + r,
+                          tile->offset, tile->target->spikes);
+            }
         }
     }
 }

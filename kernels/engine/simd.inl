@@ -10,7 +10,33 @@ typedef float Floats;
 constexpr std::size_t lanes = SPIKFORMER_LANES;
 constexpr std::size_t tile_vectors = tile / lanes;
 
-inline Floats broadcast(float x) { return Floats{} + x; }
+// A loop that is unrolled at compile time, whose body gets its index as a constant: what it indexes can stay in registers.
+template <std::size_t number>
+struct Number {
+    static constexpr std::size_t value = number;
+};
+
+template <typename Body, std::size_t... index>
+[[gnu::always_inline]] inline void each_of(std::index_sequence<index...>, const Body& body) {
+    (body(Number<index>{}), ...);
+}
+
+template <std::size_t count, typename Body>
+[[gnu::always_inline]] inline void each(const Body& body) {
+    each_of(std::make_index_sequence<count>{}, body);
+}
+
+inline Floats broadcast(float x) {
+#if SPIKFORMER_LANES == 16
+    return _mm512_set1_ps(x);  // 0 + x would be an addition, for the sake of the sign of a zero
+#elif SPIKFORMER_LANES == 8
+    return _mm256_set1_ps(x);
+#elif defined(__ARM_NEON) && SPIKFORMER_LANES == 4
+    return vdupq_n_f32(x);
+#else
+    return x;
+#endif
+}
 
 inline Floats load(const float* from) {
     Floats x;

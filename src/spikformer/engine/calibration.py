@@ -60,10 +60,10 @@ def measure_crossover(instructions: str) -> float:
 
 
 def draw_spikes(rng: np.random.Generator, density: float, shape: tuple[int, int, int]) -> np.ndarray:
-    """Spikes [rows, T, K] that come, as in trained networks, from a part of the inputs, at about half of the steps."""
+    """Spikes [rows, T, K] that come, as in trained networks, from a part of the inputs, at a third of the steps."""
     rows, _, inputs = shape
-    active = rng.random((rows, 1, inputs)) < min(1.0, 2 * density)
-    return active & (rng.random(shape) < max(0.5, density))
+    active = rng.random((rows, 1, inputs)) < min(1.0, 3 * density)
+    return active & (rng.random(shape) < max(1 / 3, density))
 
 
 def fastest(*calls: Callable[[], object]) -> list[float]:

@@ -65,16 +65,24 @@ def spike_linear_reference(spikes: Spikes, weights: Floats) -> Floats:
 
 
 def count_linear_reference(counts: Counts, weights: Floats) -> Floats:
-    """The same for counts [rows, T, K]: an event's weights are added as often as it counts, rounded once."""
+    """The same for counts [rows, T, K]: an event's weights are added as often as it counts, rounded once.
+
+    Two sums take the events of each pattern in turns, and are added in the end.
+    """
     rows, time_steps, _ = counts.shape
     currents = np.empty((rows, time_steps, len(weights)), np.float32)
     for row in range(rows):
         for first in range(0, time_steps, GROUP_STEPS):
             group = counts[row, first : first + GROUP_STEPS]
-            indices, _ = list_events_reference(group > 0)
+            indices, ends = list_events_reference(group > 0)
+            starts = np.concatenate([[0], ends[:-1]])
+            in_pattern = np.arange(len(indices)) - np.repeat(starts, np.diff(ends, prepend=0))
             for step, values in enumerate(group):
-                firing = indices[values[indices] > 0]
-                currents[row, first + step] = _add_one_by_one(weights[:, firing], values[firing])
+                fires = values[indices] > 0
+                even, odd = (indices[fires & (in_pattern % 2 == turn)] for turn in (0, 1))
+                currents[row, first + step] = _add_one_by_one(weights[:, even], values[even]) + _add_one_by_one(
+                    weights[:, odd], values[odd]
+                )
     return currents
 
 
