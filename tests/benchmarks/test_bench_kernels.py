@@ -1,0 +1,19 @@
+"""The microbenchmark measures every kernel there is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from spikformer import _native
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_kernels.py"
+
+
+def test_every_kernel_is_measured() -> None:
+    found = subprocess.run([sys.executable, str(BENCHMARK)], capture_output=True, text=True, check=True)
+    rows = json.loads(found.stdout.splitlines()[-1])
+    measured = {row["kernel"].split(",")[0] for row in rows}
+    assert measured == {name for name in vars(_native.Kernels) if not name.startswith("_")} - {"name", "tile", "pack"}
+    assert all(row["scalar"] > 0 and row["twin"] > 0 for row in rows)
+    assert "| spike_linear | 64 rows" in found.stdout
