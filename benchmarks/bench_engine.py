@@ -1,11 +1,11 @@
 """The engine beside PyTorch, on a trained network and real images, in one run.
 
-    python benchmarks/bench_engine.py WEIGHTS --data DIR             everything: ten minutes, most of it torch.compile
-    python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without torch.compile and the large network
+    python benchmarks/bench_engine.py WEIGHTS --data DIR             everything: ten minutes, most of it compiling
+    python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without those, and without the large network
 
-Each contender has a process of its own; the engine's peak memory includes PyTorch, which compiles it. Ratios are of the
-fastest calls. An
-untrained network's firing rates say nothing: give weights that have learnt.
+Each contender has a process of its own; the engine's peak memory includes PyTorch, which compiles it, onnxruntime's the
+export. onnxruntime is measured where it is installed (`pip install "spikformer[bench]"`). Ratios are of the fastest
+calls. An untrained network's firing rates say nothing: give weights that have learnt.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 BATCH_SIZES = (1, 32)
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 LARGE = "spikformer_8_512_imagenet"
-CONTENDERS = ("eager", "torch.compile", "engine")
+CONTENDERS = ("eager", "torch.compile", "onnxruntime", "engine")
 
 
 def load_images(weights: Path, data: Path | None, count: int) -> Any:
@@ -75,27 +78,62 @@ def measure_agreement(weights: Path, data: Path | None, threads: int, count: int
     }
 
 
+def contender(name: str, model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
+    """What answers a batch of images; not yet warm."""
+    import torch
+
+    import spikformer as sf
+    from spikformer.memory import keep_freed_memory
+
+    if name == "engine":
+        return sf.compile_engine(model, threads)
+    if name == "onnxruntime":
+        return export_to_onnxruntime(model, images, threads)
+    keep_freed_memory()
+    compiled = torch.compile(model) if name == "torch.compile" else model
+
+    def answer(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return compiled(x)
+
+    return answer
+
+
+def export_to_onnxruntime(model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
+    """One session for each batch size: shapes that are known leave it the most to gain."""
+    import contextlib
+    import logging
+
+    import onnxruntime
+    import torch
+
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it asks for torchvision, and talks
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    sessions = {}
+    for size in BATCH_SIZES:
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+            path = Path(folder) / "model.onnx"
+            torch.onnx.export(model, (images[:size],), dynamo=True).save(path)
+            sessions[size] = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def answer(x: torch.Tensor) -> Any:
+        session = sessions[len(x)]
+        return session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]
+
+    return answer
+
+
 def measure_contender(name: str, weights: Path, data: Path | None, threads: int, seconds: float) -> dict[str, Any]:
     """Latencies at both batch sizes, and this process's peak memory."""
     import torch
 
-    import spikformer as sf
     from spikformer.cli.bench import measure
-    from spikformer.memory import keep_freed_memory
 
     model, images = load_images(weights, data, max(BATCH_SIZES))
     torch.set_num_threads(threads)
-    if name == "engine":
-        answer = sf.compile_engine(model, threads)
-    else:
-        keep_freed_memory()
-        compiled = torch.compile(model) if name == "torch.compile" else model
-
-        def answer(x: torch.Tensor) -> torch.Tensor:
-            with torch.no_grad():
-                return compiled(x)
-
     begin = time.perf_counter()
+    answer = contender(name, model, images, threads)
     for size in BATCH_SIZES:
         answer(images[:size])
     ready = time.perf_counter() - begin
@@ -201,7 +239,9 @@ def main() -> None:
     rest = [str(options.weights), "--threads", str(options.threads), "--seconds", str(options.seconds)]
     rest += ["--images", str(options.images)]
     rest += ["--data", str(options.data)] if options.data else []
-    names = [name for name in CONTENDERS if name != "torch.compile" or not options.quick]
+    slow = {"torch.compile", "onnxruntime"} if options.quick else set()
+    missing = set() if find_spec("onnxruntime") and find_spec("onnxscript") else {"onnxruntime"}
+    names = [name for name in CONTENDERS if name not in slow | missing]
     found: dict[str, Any] = {
         "machine": platform.processor() or platform.machine(),
         "threads": options.threads,
@@ -235,7 +275,7 @@ def show(found: dict[str, Any]) -> None:
     print(f"{agreed['spikes_different']:.1e} of the spikes differ, none in {equal} images")
     print(f"whose logits differ by at most {agreed['largest_difference_of_their_logits']:.1e}\n")
     eager = found["contenders"][0]["speeds"]
-    print("| | batch | images/s | over eager | fastest ms | median | 90 % | 99 % | peak GB | first calls s |")
+    print("| | batch | images/s | over eager | fastest ms | median | 90 % | 99 % | peak GB | ready after s |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for contender in found["contenders"]:
         for size, speed in contender["speeds"].items():
