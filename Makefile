@@ -8,12 +8,13 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo test lint bench pictures clean
+.PHONY: help install browser demo test lint neon bench pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
 	@echo "make test      lint and run every test"
 	@echo "make lint      ruff and mypy"
+	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make bench     speed and memory of spikformer_4_384_cifar10, and of the data path, on this machine"
 	@echo "make pictures  draw the pictures of the documentation"
 	@echo "make browser   install Debian's Chromium, which the tests of the report need"
@@ -60,6 +61,21 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Debian's own compiler and emulator; the flags of the core in CMakeLists.txt, as a release, and warnings are errors.
+NEON := build/neon/compare_sets
+NEON_SOURCES := tests/neon/compare_sets.cpp kernels/engine/{choice,kernels_neon,kernels_scalar,layer}.cpp
+neon:
+	@test -x /usr/bin/aarch64-linux-gnu-g++ -a -x /usr/bin/qemu-aarch64 \
+	  || { echo "==> Installing a compiler and an emulator for ARM"; \
+	       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	         g++-aarch64-linux-gnu qemu-user >/dev/null; } \
+	  || { echo "Debian's g++-aarch64-linux-gnu and qemu-user could not be installed; install them as root." >&2; exit 1; }
+	@echo "==> Comparing the NEON kernels with the scalar ones, on an emulated processor"
+	@mkdir -p $(dir $(NEON))
+	aarch64-linux-gnu-g++ -std=c++17 -O3 -DNDEBUG -ffp-contract=off -fno-trapping-math -Wall -Wextra -Werror -static \
+	  -DSPIKFORMER_HAS_NEON -Ikernels $(NEON_SOURCES) -o $(NEON)
+	qemu-aarch64 $(NEON) neon
 
 bench: $(INSTALLED)
 	@echo "==> Measuring speed and memory (close other programs first)"

@@ -1,0 +1,294 @@
+// Every kernel of two instruction sets on the same random inputs, bit by bit: the scalar set, and the one that is named
+// on the command line, or the best of this machine. `make neon` runs it on an emulated ARM processor.
+#include "comparison.hpp"
+#include "draws.hpp"
+#include "engine/layer.hpp"
+
+using namespace spikformer::engine;
+
+namespace {
+
+constexpr Dynamics neurons[] = {{0.5f, 1, 1, 0}, {1, 0, 1, 0}, {1 / 1.7f, 1, 0.5f, -0.25f}};  // LIF, IF, PLIF
+constexpr double densities[] = {0, 0.02, 0.3, 1};
+constexpr std::size_t num_outputs = 80;  // more than a word: several tiles of every set, the last ones padded
+
+struct List {
+    Output<Index> indices;
+    Output<float> values;  // of counts alone
+    Output<std::uint32_t> ends{num_patterns}, scratch;
+    std::size_t additions = 0;
+
+    List(std::size_t inputs, std::size_t num_values) : indices(inputs), values(num_values), scratch(inputs) {}
+
+    Bytes bytes() const {
+        const std::size_t events = ends.data()[num_patterns - 1], num_values = values.size == 0 ? 0 : additions;
+        return Bytes().add(indices, events).add(values, num_values).add(ends).add(scratch, 0).add(&additions, 1);
+    }
+};
+
+List list_events(const Kernels& kernels, const Word* spikes, std::size_t words, std::size_t steps) {
+    List list(words * word_bits, 0);
+    list.additions = kernels.list_events(spikes, words, steps, list.indices.data(), list.ends.data(),
+                                         list.scratch.data());
+    return list;
+}
+
+List list_counts(const Kernels& kernels, const std::uint8_t* counts, std::size_t size, std::size_t steps) {
+    List list(size, steps * size + 1);
+    list.additions = kernels.list_counts(counts, size, steps, list.indices.data(), list.values.data(),
+                                         list.ends.data(), list.scratch.data());
+    return list;
+}
+
+// A row of nine places without its first ones, as at the border of a map.
+void compare_merge_events(Comparison& compare, Draws& draws, std::size_t words, std::size_t steps, double density) {
+    const std::size_t part_inputs = words * word_bits;
+    for (const std::size_t num_parts : {1, 4, 6, 9}) {
+        std::vector<List> lists;
+        std::vector<PartOfRow> parts;
+        for (std::size_t p = 0; p < num_parts; ++p) {
+            const std::vector<Word> spikes = draws.spikes(steps, part_inputs, density);
+            lists.push_back(list_events(compare.scalar(), spikes.data(), words, steps));
+        }
+        for (std::size_t p = 0; p < num_parts; ++p) {
+            parts.push_back({lists[p].indices.data(), lists[p].ends.data(),
+                             static_cast<Index>((9 - num_parts + p) * part_inputs)});
+        }
+        compare("merge_events", [&](const Kernels& kernels) {
+            List merged(num_parts * part_inputs + merge_margin, 0);
+            merged.additions = kernels.merge_events(parts.data(), num_parts, merged.indices.data(), merged.ends.data());
+            return merged.bytes();
+        }, "parts", num_parts, "words", words, "steps", steps, "density", density);
+    }
+}
+
+// `multiply` writes rows of one tile; tiles differ between sets, so all rows of the layer are put together.
+template <typename Multiply>
+Bytes multiply_tiles(const Kernels& kernels, const std::vector<float>& weights, std::size_t num_inputs,
+                     std::size_t rows, const Multiply& multiply) {
+    const std::vector<float> bias(num_outputs);
+    const Layer layer = pack_layer(kernels, "compared", weights.data(), bias.data(), num_outputs, 1, num_inputs,
+                                   num_inputs, Dynamics{});
+    Output<float> currents(rows * layer.width());
+    Output<float> sums(rows * kernels.tile);
+    for (std::size_t tile = 0; tile < layer.num_tiles; ++tile) {
+        multiply(layer.weights.data() + tile * num_inputs * kernels.tile, sums.data());
+        for (std::size_t row = 0; row < rows; ++row) {
+            std::copy_n(sums.data() + row * kernels.tile, kernels.tile,
+                        currents.data() + row * layer.width() + tile * kernels.tile);
+        }
+    }
+    return Bytes().add(currents).add(sums, 0);
+}
+
+// The lists for the products are those of the scalar set: a difference is told of the kernel that makes it.
+void compare_events(Comparison& compare, Draws& draws, std::size_t words, std::size_t steps, double density) {
+    const std::size_t inputs = words * word_bits;
+    const auto describe = [&](const char* kernel, const auto& compute) {
+        compare(kernel, compute, "words", words, "steps", steps, "density", density);
+    };
+    const std::vector<Word> spikes = draws.spikes(steps, inputs, density);
+    const std::vector<std::uint8_t> counts = draws.counts(steps * inputs, density);
+    const std::vector<float> weights = draws.floats(num_outputs * inputs);
+    describe("list_events", [&](const Kernels& kernels) {
+        return list_events(kernels, spikes.data(), words, steps).bytes();
+    });
+    describe("list_counts", [&](const Kernels& kernels) {
+        return list_counts(kernels, counts.data(), inputs, steps).bytes();
+    });
+    const List events = list_events(compare.scalar(), spikes.data(), words, steps);
+    const List counted = list_counts(compare.scalar(), counts.data(), inputs, steps);
+    describe("spike_linear", [&](const Kernels& kernels) {
+        return multiply_tiles(kernels, weights, inputs, steps, [&](const float* tile, float* sums) {
+            kernels.spike_linear(events.indices.data(), events.ends.data(), steps, tile, sums);
+        });
+    });
+    describe("count_linear", [&](const Kernels& kernels) {
+        return multiply_tiles(kernels, weights, inputs, steps, [&](const float* tile, float* sums) {
+            kernels.count_linear(counted.indices.data(), counted.values.data(), counted.ends.data(), steps, tile, sums);
+        });
+    });
+}
+
+void compare_dense(Comparison& compare, Draws& draws, std::size_t rows, std::size_t num_inputs, double density) {
+    const std::vector<float> inputs = draws.floats(rows * num_inputs, density);
+    const std::vector<float> weights = draws.floats(num_outputs * num_inputs);
+    compare("dense_linear", [&](const Kernels& kernels) {
+        return multiply_tiles(kernels, weights, num_inputs, rows, [&](const float* tile, float* sums) {
+            kernels.dense_linear(inputs.data(), rows, num_inputs, tile, sums);
+        });
+    }, "rows", rows, "inputs", num_inputs, "density", density);
+}
+
+// `drive` is added to every bias: from hardly a spike to hardly a silence.
+void compare_fire(Comparison& compare, Draws& draws, std::size_t width, std::size_t time_steps, float drive,
+                  const Dynamics& dynamics) {
+    const std::vector<float> currents = draws.floats(time_steps * width), initial = draws.floats(width);
+    std::vector<float> bias = draws.floats(width);
+    for (float& each : bias) {
+        each += drive;
+    }
+    for (const std::size_t current_stride : {std::size_t{0}, width}) {
+        for (const std::string way : {"dropped", "from rest", "from initial", "in place"}) {
+            compare("fire", [&](const Kernels& kernels) {
+                Output<unsigned char> spikes(time_steps * width / 8);
+                Output<float> voltage(width);
+                if (way == "in place") {
+                    std::copy(initial.begin(), initial.end(), voltage.data());
+                }
+                for (std::size_t begin = 0; begin < width; begin += kernels.tile) {
+                    const float* before = way == "from initial" ? initial.data() + begin
+                                          : way == "in place"   ? voltage.data() + begin
+                                                                : nullptr;
+                    kernels.fire(currents.data() + begin, current_stride, time_steps, bias.data() + begin, dynamics,
+                                 before, way == "dropped" ? nullptr : voltage.data() + begin,
+                                 spikes.data() + begin / 8, width / 8);
+                }
+                return Bytes().add(spikes).add(voltage);
+            }, "width", width, "steps", time_steps, "stride", current_stride, "drive", drive, "gain", dynamics.gain,
+               "leak", dynamics.leak, "threshold", dynamics.v_threshold, "reset", dynamics.v_reset, "voltage", way);
+        }
+    }
+}
+
+void compare_attention(Comparison& compare, Draws& draws, std::size_t num_tokens, std::size_t head_dim,
+                       double density) {
+    const std::vector<Word> query = draws.spikes(num_tokens, head_dim, density);
+    const std::vector<Word> key = draws.spikes(num_tokens, head_dim, density);
+    const std::vector<Word> value = draws.spikes(num_tokens, head_dim, density);
+    compare("attend_query_key_first", [&](const Kernels& kernels) {
+        Output<std::int32_t> products(num_tokens * head_dim);
+        kernels.attend_query_key_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data());
+        return Bytes().add(products);
+    }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
+    compare("attend_key_value_first", [&](const Kernels& kernels) {
+        Output<std::int32_t> products(num_tokens * head_dim);
+        Output<Word> scratch(attention_scratch(num_tokens, head_dim));
+        kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
+                                       scratch.data());
+        return Bytes().add(products).add(scratch, 0);
+    }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
+}
+
+void compare_pools(Comparison& compare, Draws& draws, std::size_t height, std::size_t width, std::size_t depth,
+                   double density) {
+    const std::vector<Word> map = draws.spikes(height * width, depth * word_bits, density);
+    for (std::size_t row = 0; row < height / 2; ++row) {
+        compare("pool_map_row", [&](const Kernels& kernels) {
+            Output<Word> pooled(width / 2 * depth);
+            kernels.pool_map_row(map.data(), height, width, depth, row, pooled.data());
+            return Bytes().add(pooled);
+        }, "height", height, "width", width, "depth", depth, "row", row, "density", density);
+    }
+    for (const std::size_t kernel : {1, 3, 5, 9}) {
+        compare("pool_tokens", [&](const Kernels& kernels) {
+            Output<Word> pooled(map.size());
+            kernels.pool_tokens(map.data(), height * width, depth, kernel, pooled.data());
+            return Bytes().add(pooled);
+        }, "tokens", height * width, "depth", depth, "kernel", kernel, "density", density);
+    }
+}
+
+void compare_stream(Comparison& compare, Draws& draws, std::size_t words, double density) {
+    const std::size_t size = words * word_bits;
+    const std::vector<Word> spikes = draws.spikes(1, size, density);
+    std::vector<std::uint8_t> counts = draws.counts(size, density);
+    std::fill_n(counts.begin(), size / 2, std::uint8_t{255});  // which is the most there can be
+    compare("add_spikes", [&](const Kernels& kernels) {
+        Output<std::uint8_t> sums(size);
+        std::copy(counts.begin(), counts.end(), sums.data());
+        kernels.add_spikes(spikes.data(), words, sums.data());
+        return Bytes().add(sums);
+    }, "words", words, "density", density);
+    compare("expand_spikes", [&](const Kernels& kernels) {
+        Output<float> values(size);
+        kernels.expand_spikes(spikes.data(), words, values.data());
+        return Bytes().add(values);
+    }, "words", words, "density", density);
+    for (const std::size_t part : {size, size - 1, size / 2 + 3}) {
+        compare("expand_counts", [&](const Kernels& kernels) {
+            Output<float> values(part);
+            kernels.expand_counts(counts.data() + (size - part), part, values.data());
+            return Bytes().add(values);
+        }, "size", part, "density", density);
+    }
+}
+
+void compare_readout(Comparison& compare, Draws& draws, std::size_t num_tokens, std::size_t size,
+                     std::size_t num_classes, double density) {
+    const std::size_t token_stride = divide_up(size, word_bits) * word_bits * 2;  // of two steps, one is read
+    const std::vector<std::uint8_t> counts = draws.counts(num_tokens * token_stride, density);
+    const std::vector<float> weights = draws.floats(num_classes * size), bias = draws.floats(num_classes);
+    const auto sum_tokens = [&](const Kernels& kernels) {
+        Output<std::int32_t> totals(size);
+        kernels.sum_tokens(counts.data(), num_tokens, token_stride, size, totals.data());
+        return totals;
+    };
+    compare("sum_tokens", [&](const Kernels& kernels) { return Bytes().add(sum_tokens(kernels)); }, "tokens",
+            num_tokens, "size", size, "density", density);
+    const Output<std::int32_t> totals = sum_tokens(compare.scalar());
+    compare("read_out", [&](const Kernels& kernels) {
+        Output<float> logits(num_classes);
+        kernels.read_out(totals.data(), num_tokens, size, weights.data(), bias.data(), num_classes, logits.data());
+        return Bytes().add(logits);
+    }, "tokens", num_tokens, "size", size, "classes", num_classes, "density", density);
+}
+
+void compare_all(Comparison& compare, Draws& draws) {
+    for (const double density : densities) {
+        for (std::size_t steps = 1; steps <= group_steps; ++steps) {
+            for (const std::size_t words : {1, 2, 3, 27}) {
+                compare_events(compare, draws, words, steps, density);
+            }
+            for (const std::size_t words : {1, 3, 113}) {  // nine times 113 words are nearly the most a row can have
+                compare_merge_events(compare, draws, words, steps, density);
+            }
+        }
+        for (const std::size_t rows : {1, 7, 8, 9, 19}) {
+            for (const std::size_t num_inputs : {1, 27, 64, 576}) {
+                compare_dense(compare, draws, rows, num_inputs, density);
+            }
+        }
+        for (const std::size_t num_tokens : {1, 4, 63, 64, 65, 196}) {
+            for (const std::size_t head_dim : {1, 12, 32, 64, 100}) {
+                compare_attention(compare, draws, num_tokens, head_dim, density);
+            }
+        }
+        for (const std::size_t depth : {1, 3, 8}) {
+            compare_pools(compare, draws, 2, 2, depth, density);
+            compare_pools(compare, draws, 8, 6, depth, density);
+        }
+        for (const std::size_t words : {1, 2, 12}) {
+            compare_stream(compare, draws, words, density);
+        }
+        for (const std::size_t num_tokens : {1, 16, 196}) {
+            for (const std::size_t size : {1, 10, 64, 384}) {
+                compare_readout(compare, draws, num_tokens, size, 1, density);
+                compare_readout(compare, draws, num_tokens, size, 10, density);
+            }
+        }
+    }
+    compare_events(compare, draws, 1024, group_steps, 1);  // up to the largest index
+    for (std::size_t time_steps = 1; time_steps <= 9; ++time_steps) {
+        for (const float drive : {-2.0f, 0.0f, 0.5f, 4.0f}) {
+            for (const Dynamics& dynamics : neurons) {
+                compare_fire(compare, draws, 64, time_steps, drive, dynamics);
+                compare_fire(compare, draws, 192, time_steps, drive, dynamics);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Kernels* compared = choose_kernels(argc > 1 ? argv[1] : nullptr);
+    if (compared == nullptr || compared == choose_kernels("scalar")) {
+        std::puts("This machine cannot run the instruction set that is to be compared with the scalar one.");
+        return 1;
+    }
+    Comparison compare(*compared);
+    Draws draws;
+    compare_all(compare, draws);
+    return compare.tell();
+}
