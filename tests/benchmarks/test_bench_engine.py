@@ -37,5 +37,5 @@ def test_it_tells_both_sides(tmp_path: Path) -> None:
         assert all(speed["images_per_second"] > 0 and speed["calls"] >= 5 for speed in contender["speeds"].values())
     assert [row["layer"] for row in found["layers"]][:2] == ["stem.stages.0", "stem.stages.1"]
     assert all(row["events_ms"] > 0 and row["dense_ms"] > 0 for row in found["layers"])
-    assert found["densities"][0]["events_ms"] < found["densities"][-1]["events_ms"]
+    assert found["densities"][0]["four_steps_ms"] < found["densities"][-1]["four_steps_ms"]
     assert any(row.startswith("| engine | 32 |") for row in table)

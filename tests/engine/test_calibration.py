@@ -22,15 +22,16 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_measured", {})
 
 
-def test_it_is_a_density() -> None:
-    assert 0 < measure_crossover("best") <= 1
+@pytest.mark.parametrize("steps", [1, 4])
+def test_it_is_a_density(steps: int) -> None:
+    assert 0 < measure_crossover("best", steps) <= 1
 
 
 def test_it_is_measured_once_for_a_machine(cache: Path, case, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = sf.compile_engine(case()[0])
     ((key, kept),) = json.loads(cache.read_text()).items()
-    assert engine.crossover == kept == crossover_of(engine.instructions)
-    assert f", {engine.instructions}, spikformer {sf.__version__}" in key
+    assert engine.crossover == kept == crossover_of(engine.instructions, 4)
+    assert f", {engine.instructions}, 4 steps, spikformer {sf.__version__}" in key
     forget(monkeypatch)
     cache.write_text(json.dumps({key: 0.375, "another machine": 0.5}))
     assert sf.compile_engine(case()[0]).crossover == 0.375
@@ -40,14 +41,14 @@ def test_it_is_measured_once_for_a_machine(cache: Path, case, monkeypatch: pytes
 def test_a_damaged_file_is_measured_and_written_again(
     cache: Path, content: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crossover_of("best")
+    crossover_of("best", 4)
     (key,) = json.loads(cache.read_text())
     forget(monkeypatch)
     cache.write_text(content.replace("KEY", key))
-    assert 0 < crossover_of("best") <= 1
+    assert 0 < crossover_of("best", 4) <= 1
     assert 0 < json.loads(cache.read_text())[key] <= 1
 
 
 def test_a_folder_that_cannot_be_written_to_does_no_harm(cache: Path) -> None:
     cache.parent.parent.joinpath("cache").write_text("a file, where a folder should be")
-    assert 0 < crossover_of("best") <= 1
+    assert 0 < crossover_of("best", 4) <= 1

@@ -1,7 +1,8 @@
 """From which density on is it cheaper to multiply everything than to add events? Measured once per machine, and kept.
 
 Both ways compute the same layer of a typical size on one core; the densities where one and then the other is quicker
-enclose the crossover. It is kept in the user's cache folder under the processor, the instruction set and the release.
+enclose the crossover. It depends on the steps that share the loading of a weight, up to four. It is kept in the user's
+cache folder under the processor, the instruction set, the steps and the release.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import numpy as np
 import spikformer
 from spikformer.disk import cache_folder, write_atomically
 from spikformer.engine.native import native_core
-from spikformer.engine.reference import pack_spikes
+from spikformer.engine.reference import GROUP_STEPS, pack_spikes
 
-_ROWS, _STEPS, _INPUTS, _OUTPUTS = 16, 4, 384, 384
+_ROWS, _INPUTS, _OUTPUTS = 16, 384, 384
 _DENSITIES = tuple(np.arange(0.1, 1.01, 0.1).tolist())
 _REPEATS = 7
 _PATIENCE = 0.05  # seconds: a slow instruction set is measured less often
@@ -29,27 +30,28 @@ _FILE = "crossover.json"
 _measured: dict[str, float] = {}
 
 
-def crossover_of(instructions: str) -> float:
+def crossover_of(instructions: str, time_steps: int) -> float:
     """The density at which both ways take the same time, from this process, the cache folder, or measured now."""
-    key = f"{_processor()}, {instructions}, spikformer {spikformer.__version__}"
+    steps = min(time_steps, GROUP_STEPS)
+    key = f"{_processor()}, {instructions}, {steps} steps, spikformer {spikformer.__version__}"
     if key not in _measured:
         found = _remembered().get(key)
         if not isinstance(found, float) or not 0 <= found <= 1:
-            found = measure_crossover(instructions)
+            found = measure_crossover(instructions, steps)
             _remember(key, found)
         _measured[key] = found
     return _measured[key]
 
 
-def measure_crossover(instructions: str) -> float:
+def measure_crossover(instructions: str, steps: int) -> float:
     """Takes about a tenth of a second."""
     kernels = native_core().Kernels(instructions)
     rng = np.random.default_rng(0)
     layer = kernels.pack(rng.standard_normal((_OUTPUTS, 1, _INPUTS), np.float32), np.zeros(_OUTPUTS, np.float32))
-    values = rng.random((_ROWS * _STEPS, _INPUTS), np.float32)
+    values = rng.random((_ROWS * steps, _INPUTS), np.float32)
     below, below_share = 0.0, 0.0
     for density in _DENSITIES:
-        spikes = pack_spikes(draw_spikes(rng, density, (_ROWS, _STEPS, _INPUTS)))
+        spikes = pack_spikes(draw_spikes(rng, density, (_ROWS, steps, _INPUTS)))
         both = (partial(kernels.spike_linear, layer, spikes), partial(kernels.dense_linear, layer, values))
         events, dense = fastest(*both)
         share = events / dense
@@ -61,7 +63,9 @@ def measure_crossover(instructions: str) -> float:
 
 def draw_spikes(rng: np.random.Generator, density: float, shape: tuple[int, int, int]) -> np.ndarray:
     """Spikes [rows, T, K] that come, as in trained networks, from a part of the inputs, at a third of the steps."""
-    rows, _, inputs = shape
+    rows, steps, inputs = shape
+    if steps == 1:
+        return rng.random(shape) < density
     active = rng.random((rows, 1, inputs)) < min(1.0, 3 * density)
     return active & (rng.random(shape) < max(1 / 3, density))
 

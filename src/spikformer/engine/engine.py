@@ -67,7 +67,7 @@ class Engine:
             raise ValueError(f"num_threads must be a whole number from 1 to {MOST_THREADS}, got {num_threads!r}.")
         self.plan = plan
         self._network = build_network(plan, int(num_threads), chosen_instructions())
-        self._network.crossover = crossover_of(self._network.instructions)
+        self._network.crossover = crossover_of(self._network.instructions, plan.config.time_steps)
         self._running = threading.Lock()
 
     @property
