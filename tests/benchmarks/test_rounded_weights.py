@@ -1,0 +1,25 @@
+"""Coarser weights change more spikes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+import spikformer as sf
+from spikformer.analysis.specimens import specimen
+from spikformer.data import open_dataset
+from spikformer.presets import get_preset
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "rounded_weights.py"
+
+
+def test_it_tells_by_bits(tmp_path: Path) -> None:
+    model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
+    model.about = {"data": open_dataset("digits").about()}
+    sf.save(model, tmp_path / "digits.safetensors")
+    words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", "--images", "40"]
+    result = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    rows = [line.strip("| ").split(" | ") for line in result.stdout.splitlines()[2:]]
+    assert [bits for bits, _, _ in rows] == ["16", "14", "12", "10", "8"]
+    assert float(rows[0][1]) < float(rows[2][1]) < float(rows[-1][1])
