@@ -90,6 +90,7 @@ def change(path: Path, target: Path, tensors: dict | None = None, metadata: dict
         ({"head.bias": np.full(10, np.nan, np.float32)}, {}, "head.bias holds NaN or infinity"),
         ({"more": np.zeros(1)}, {}, "it holds more, which does not fit its config"),
         ({"stem.position.neuron": np.array([0.5, 1, 0, 0])}, {}, "threshold at or below its rest"),
+        ({"stem.position.neuron": np.array([0.5, 1, 1e-300, 0])}, {}, "threshold at or below its rest"),
     ],
 )
 def test_damaged_and_foreign_files(saved: Path, tmp_path: Path, tensors, metadata, sentence) -> None:

@@ -132,10 +132,12 @@ class _Reader:
         return Layer(name, weights, self._take(f"{name}.bias", (outputs,), np.float32), self._neuron(name))
 
     def _neuron(self, name: str) -> Neuron:
-        neuron = Neuron(*self._take(f"{name}.neuron", (4,), np.float64).tolist())
-        if neuron.v_threshold <= neuron.v_reset:
+        constants = self._take(f"{name}.neuron", (4,), np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            _, _, v_threshold, v_reset = constants.astype(np.float32)  # as the engine computes
+        if v_threshold <= v_reset:
             raise ValueError(f"the neuron of {name} has its threshold at or below its rest.")
-        return neuron
+        return Neuron(*constants.tolist())
 
     def _take(self, name: str, shape: tuple[int, ...], dtype: type) -> np.ndarray:
         if name not in self.tensors:
