@@ -8,14 +8,15 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo test lint neon bench pictures clean
+.PHONY: help install browser demo test lint neon sanitize bench pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
 	@echo "make test      lint and run every test"
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
-	@echo "make bench     speed and memory of spikformer_4_384_cifar10, and of the data path, on this machine"
+	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
+	@echo "make bench     speed and memory of spikformer_4_384_cifar10, the data path and the kernels, on this machine"
 	@echo "make pictures  draw the pictures of the documentation"
 	@echo "make browser   install Debian's Chromium, which the tests of the report need"
 	@echo "make install   only make .venv; then .venv/bin/spikformer --help"
@@ -77,11 +78,37 @@ neon:
 	  -DSPIKFORMER_HAS_NEON -Ikernels $(NEON_SOURCES) -o $(NEON)
 	qemu-aarch64 $(NEON) neon
 
+# A second native core, compiled with GCC's sanitizers, in an environment of its own that reads .venv's libraries.
+# wheel.cmake: if it cannot be compiled, that is an error, and no reason to install without it.
+SANITIZED := build/sanitize
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS \
+  -g -O1 -fno-omit-frame-pointer
+$(SANITIZED)/installed: $(INSTALLED)
+	@echo "==> Compiling the native core with sanitizers (two or three minutes, and again when it changes)"
+	@$(BIN)/python -m venv --without-pip $(SANITIZED)
+	@realpath .venv/lib/python*/site-packages > "$$(realpath $(SANITIZED)/lib/python*/site-packages)/venv.pth"
+	@CXX=g++ $(BIN)/python -m pip --python $(SANITIZED)/bin/python install --quiet --no-deps --editable . \
+	  --config-settings build-dir=$(SANITIZED)/cmake --config-settings wheel.cmake=true \
+	  --config-settings cmake.build-type=Sanitized --config-settings cmake.define.CMAKE_CXX_FLAGS_SANITIZED="$(SANITIZERS)"
+	@touch $@
+
+# Leaks are not looked for: Python does not free all it has when it ends. One test is left out: it limits the address
+# space, of which AddressSanitizer needs terabytes. With --capture=sys, pytest lets the sanitizers' reports through.
+SANITIZED_PYTHON := LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1 $(SANITIZED)/bin/python
+sanitize: $(SANITIZED)/installed
+	@echo "==> Running the native core's tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@grep -q __asan_init "$$($(SANITIZED_PYTHON) -c 'import spikformer._native as core; print(core.__file__)')" \
+	  || { echo "Python imports a native core without sanitizers; remove $(SANITIZED) and try again." >&2; exit 1; }
+	$(SANITIZED_PYTHON) -m pytest --capture=sys tests/engine tests/neurons \
+	  --deselect tests/engine/test_engine_refuses.py::test_after_a_call_that_had_no_memory_it_goes_on
+
 bench: $(INSTALLED)
 	@echo "==> Measuring speed and memory (close other programs first)"
 	$(BIN)/python benchmarks/bench_model.py
 	$(BIN)/python benchmarks/bench_data.py
 	$(BIN)/python benchmarks/bench_scaling.py
+	$(BIN)/python benchmarks/bench_kernels.py
 
 # Of the data, then of a network that learns digits, as images and as events, and of its attention after five epochs.
 PICTURES := docs/pictures
