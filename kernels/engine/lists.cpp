@@ -1,8 +1,6 @@
 #include "lists.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
 
 namespace spikformer::engine {
 namespace {
@@ -26,9 +24,6 @@ void EventLists::list(const Kernels& kernels, Threads& threads, const Source& so
     num_groups_ = divide_up(time_steps, group_steps);
     const std::size_t blocks = divide_up(positions_, block_rows), row_inputs = source.row_words() * word_bits;
     value_capacity_ = source.counts ? block_rows * time_steps * row_inputs + 1 : 0;
-    if (std::max(value_capacity_, block_rows * num_groups_ * row_inputs) > std::numeric_limits<std::uint32_t>::max()) {
-        throw std::length_error("There are too many time steps for the engine to count the events of a row.");
-    }
     scratch_.resize(threads.count());
     for (Buffer<std::uint32_t>& scratch : scratch_) {
         scratch.reserve(source.words * word_bits);
@@ -51,10 +46,9 @@ void EventLists::list(const Kernels& kernels, Threads& threads, const Source& so
 }
 
 EventLists::Row EventLists::row(std::size_t row, std::size_t group) const {
-    const std::size_t list = row * num_groups_ + group, block = block_of(row);
-    return {rows_.indices.data() + block * rows_.capacity + rows_.starts.data()[list],
-            value_capacity_ == 0 ? nullptr
-                                 : values_.data() + block * value_capacity_ + value_starts_.data()[list],
+    const std::size_t list = row * num_groups_ + group;
+    return {rows_.indices.data() + rows_.starts.data()[list],
+            value_capacity_ == 0 ? nullptr : values_.data() + value_starts_.data()[list],
             rows_.ends.data() + list * num_patterns};
 }
 
@@ -65,9 +59,7 @@ void EventLists::list_positions(const Kernels& kernels, Threads& threads, const 
     threads.for_each(count * blocks, [&](std::size_t item, std::size_t thread) {
         const std::size_t first = item / blocks * positions_ + item % blocks * block_rows;
         const std::size_t last = std::min(first + block_rows, (item / blocks + 1) * positions_);
-        Index* indices = lists.indices.data() + item * lists.capacity;
-        float* values = source.counts ? values_.data() + item * value_capacity_ : nullptr;
-        std::uint32_t used = 0, values_used = 0;
+        std::size_t used = item * lists.capacity, values_used = item * value_capacity_;
         for (std::size_t position = first; position < last; ++position) {
             for (std::size_t group = 0; group < num_groups_; ++group) {
                 const std::size_t step = position * time_steps_ + group * group_steps, steps = steps_of(group);
@@ -76,18 +68,19 @@ void EventLists::list_positions(const Kernels& kernels, Threads& threads, const 
                 lists.starts.data()[list] = used;
                 if (source.counts) {
                     value_starts_.data()[list] = values_used;
-                    values_used += static_cast<std::uint32_t>(
-                        kernels.list_counts(source.counts + step * size, size, steps, indices + used,
-                                            values + values_used, ends, scratch_[thread].data()));
+                    const std::size_t additions = kernels.list_counts(
+                        source.counts + step * size, size, steps, lists.indices.data() + used,
+                        values_.data() + values_used, ends, scratch_[thread].data());
+                    values_used += additions;
+                    block_additions_[item] += additions;
                 } else {
-                    block_additions_[item] += kernels.list_events(source.spikes + step * source.words, source.words,
-                                                                  steps, indices + used, ends,
-                                                                  scratch_[thread].data());
+                    block_additions_[item] +=
+                        kernels.list_events(source.spikes + step * source.words, source.words, steps,
+                                            lists.indices.data() + used, ends, scratch_[thread].data());
                 }
                 used += ends[num_patterns - 1];
             }
         }
-        block_additions_[item] += values_used;
     });
 }
 
@@ -95,8 +88,7 @@ void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, cons
     const std::size_t blocks = divide_up(positions_, block_rows);
     threads.for_each(count * blocks, [&](std::size_t item, std::size_t) {
         const std::size_t sample = item / blocks * positions_, first = item % blocks * block_rows;
-        Index* indices = rows_.indices.data() + item * rows_.capacity;
-        std::uint32_t used = 0;
+        std::size_t used = item * rows_.capacity;
         block_additions_[item] = 0;
         for (std::size_t row = first; row < std::min(first + block_rows, positions_); ++row) {
             for (std::size_t group = 0; group < num_groups_; ++group) {
@@ -106,17 +98,16 @@ void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, cons
                     std::size_t position = 0;
                     if (neighbour(source.height, source.width, row, place, position)) {
                         const std::size_t list = (sample + position) * num_groups_ + group;
-                        parts[num_parts++] = {
-                            places_.indices.data() + block_of(sample + position) * places_.capacity +
-                                places_.starts.data()[list],
-                            places_.ends.data() + list * num_patterns,
-                            static_cast<Index>(place * source.words * word_bits)};
+                        parts[num_parts++] = {places_.indices.data() + places_.starts.data()[list],
+                                              places_.ends.data() + list * num_patterns,
+                                              static_cast<Index>(place * source.words * word_bits)};
                     }
                 }
                 const std::size_t list = (sample + row) * num_groups_ + group;
                 std::uint32_t* ends = rows_.ends.data() + list * num_patterns;
                 rows_.starts.data()[list] = used;
-                block_additions_[item] += kernels.merge_events(parts, num_parts, indices + used, ends);
+                block_additions_[item] +=
+                    kernels.merge_events(parts, num_parts, rows_.indices.data() + used, ends);
                 used += ends[num_patterns - 1];
             }
         }
@@ -125,10 +116,6 @@ void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, cons
 
 std::size_t EventLists::steps_of(std::size_t group) const {
     return std::min(group_steps, time_steps_ - group * group_steps);
-}
-
-std::size_t EventLists::block_of(std::size_t row) const {
-    return row / positions_ * divide_up(positions_, block_rows) + row % positions_ / block_rows;
 }
 
 std::size_t EventLists::bytes() const {

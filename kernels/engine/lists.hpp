@@ -56,7 +56,8 @@ private:
     struct Lists {
         std::size_t capacity = 0;  // of one block of rows
         Buffer<Index> indices;
-        Buffer<std::uint32_t> starts, ends;
+        Buffer<std::size_t> starts;  // of each list, in indices
+        Buffer<std::uint32_t> ends;
 
         void reserve(std::size_t num_blocks, std::size_t num_rows, std::size_t num_groups, std::size_t row_inputs);
     };
@@ -65,13 +66,12 @@ private:
                         Lists& lists);
     void merge_neighbours(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count);
     std::size_t steps_of(std::size_t group) const;
-    std::size_t block_of(std::size_t row) const;
 
     std::size_t positions_ = 0, time_steps_ = 0, num_groups_ = 0;
     Lists rows_, places_;  // what products read; the positions that a convolution's rows are made of
     std::size_t value_capacity_ = 0;
     Buffer<float> values_;
-    Buffer<std::uint32_t> value_starts_;
+    Buffer<std::size_t> value_starts_;
     std::vector<Buffer<std::uint32_t>> scratch_;  // of each thread
     std::vector<std::uint64_t> block_additions_, additions_;
 };

@@ -23,8 +23,8 @@ void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target
             tiles.push_back({&target, index, offset});
         }
     }
-    // A thread takes a few tiles at once: their weights stay in its second-level cache while they serve all samples, and
-    // it writes neighbouring spikes before another thread does. Samples are split only if there are too few tiles to share.
+    // A thread takes a few tiles at once: their weights stay in its second-level cache while they serve all samples,
+    // and it writes neighbouring spikes before another thread does. Samples are split only if there are too few tiles.
     const std::size_t items = items_per_thread * net.threads.count();
     const std::size_t splits = std::min(count, divide_up(items, tiles.size()));
     const std::size_t tile_bytes = targets.begin()->layer->num_inputs * kernels.tile * sizeof(float);
@@ -55,7 +55,7 @@ void Chunk::list_events(const Source& source, LayerReport& told) {
     told.inputs += static_cast<double>(count * source.positions() * time_steps * source.row_inputs());
 }
 
-// One sample: the currents of a few rows in one tile, then their neurons; the same rows in the next tile; the next rows.
+// One sample: the currents of a few rows in one tile, then their neurons; then the same rows in the next tile.
 void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
                            Desk& desk) {
     const std::size_t positions = source.positions(), row_size = time_steps * kernels.tile;

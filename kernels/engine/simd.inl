@@ -10,7 +10,7 @@ typedef float Floats;
 constexpr std::size_t lanes = SPIKFORMER_LANES;
 constexpr std::size_t tile_vectors = tile / lanes;
 
-// A loop that is unrolled at compile time, whose body gets its index as a constant: what it indexes can stay in registers.
+// A loop unrolled at compile time, whose body gets its index as a constant: what it indexes can stay in registers.
 template <std::size_t number>
 struct Number {
     static constexpr std::size_t value = number;
