@@ -72,10 +72,9 @@ Result<std::int32_t> attend(const Kernels& kernels, const Given<Word>& query, co
     if (order == "query_key_first") {
         kernels.attend_query_key_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data());
     } else if (num_tokens > 0) {
-        Buffer<Word> scratch;
-        scratch.reserve(attention_scratch(num_tokens, head_dim));
+        Buffer<std::int32_t> shared;
         kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
-                                       scratch.data());
+                                       shared.reserve(head_dim * head_dim));
     }
     return products;
 }

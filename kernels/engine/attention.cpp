@@ -90,8 +90,9 @@ const std::int32_t* Chunk::mix_head(const Block& block, std::size_t sample, std:
     }
     take_head(work.query.data() + begin, num_tokens, stride, head, head_dim, query);
     take_head(work.key.data() + begin, num_tokens, stride, head, head_dim, key);
-    if (2 * num_tokens >= head_dim) {  // K^T V counts 64 tokens at once, Q K^T 64 features
-        kernels.attend_key_value_first(query, key, value, num_tokens, head_dim, products, value + size);
+    if (2 * num_tokens >= head_dim) {  // else there are fewer pairs of tokens than of features
+        std::int32_t* shared = products + num_tokens * head_dim;
+        kernels.attend_key_value_first(query, key, value, num_tokens, head_dim, products, shared);
     } else {
         kernels.attend_query_key_first(query, key, value, num_tokens, head_dim, products);
     }

@@ -40,11 +40,11 @@ struct Kernels {
                  const Dynamics& dynamics, const float* initial, float* voltage, unsigned char* spikes,
                  std::size_t spike_stride);
 
-    // products[n][head_dim] = (Q K^T V)[n] of one head at one step.
+    // products[n][head_dim] = (Q K^T V)[n] of one head at one step; `shared` is scratch, head_dim * head_dim.
     void (*attend_query_key_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
                                    std::size_t head_dim, std::int32_t* products);
     void (*attend_key_value_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
-                                   std::size_t head_dim, std::int32_t* products, Word* scratch);
+                                   std::size_t head_dim, std::int32_t* products, std::int32_t* shared);
 
     // One row of the 3x3 pool of a map [height][width][depth]; the pool along tokens [num_tokens][depth].
     void (*pool_map_row)(const Word* map, std::size_t height, std::size_t width, std::size_t depth, std::size_t row,

@@ -34,11 +34,6 @@ struct PartOfRow {
 // Internal to each file: see compiled.inl.
 [[maybe_unused]] static constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Words that attend_key_value_first needs for itself: the columns of K and V, and head_dim^2 counts.
-[[maybe_unused]] static constexpr std::size_t attention_scratch(std::size_t num_tokens, std::size_t head_dim) {
-    return 2 * head_dim * divide_up(num_tokens, word_bits) + divide_up(head_dim * head_dim, 2);
-}
-
 // H = V + gain (X - leak (V - v_reset)), a spike where H >= v_threshold, then V = v_reset.
 struct Dynamics {
     float gain, leak, v_threshold, v_reset;

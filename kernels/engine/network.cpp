@@ -48,9 +48,9 @@ void Network::reserve_desks(const Input& input) {
         const std::size_t head_dim = block.value.num_outputs / block.num_heads;
         most_inputs = std::max({most_inputs, block.hidden.num_inputs, block.output.num_inputs});
         const std::size_t head = block.mixes ? head_dim : block.value.num_outputs;
-        products = std::max(products, positions * head);
+        products = std::max(products, positions * head + (block.mixes ? head * head : 0));
         mixed = std::max(mixed, positions * input.time_steps * mixed_width(block));
-        heads = std::max(heads, 3 * positions * divide_up(head, word_bits) + attention_scratch(positions, head));
+        heads = std::max(heads, 3 * positions * divide_up(head, word_bits));
     }
     work.desks.resize(threads.count());
     for (Desk& desk : work.desks) {

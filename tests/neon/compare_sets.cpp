@@ -163,10 +163,10 @@ void compare_attention(Comparison& compare, Draws& draws, std::size_t num_tokens
     }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
     compare("attend_key_value_first", [&](const Kernels& kernels) {
         Output<std::int32_t> products(num_tokens * head_dim);
-        Output<Word> scratch(attention_scratch(num_tokens, head_dim));
+        Output<std::int32_t> shared(head_dim * head_dim);
         kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
-                                       scratch.data());
-        return Bytes().add(products).add(scratch, 0);
+                                       shared.data());
+        return Bytes().add(products).add(shared);
     }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
 }
 
