@@ -1,7 +1,7 @@
-"""The engine beside PyTorch, on a trained network and real images, in one run.
+"""The engine beside PyTorch and onnxruntime, on a trained network and real images, in one run.
 
     python benchmarks/bench_engine.py WEIGHTS --data DIR             everything: ten minutes, most of it compiling
-    python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without those, and without the large network
+    python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without torch.compile, onnxruntime, 8-512
 
 Each contender has a process of its own; the engine's peak memory includes PyTorch, which compiles it, onnxruntime's the
 export. onnxruntime is measured where it is installed (`pip install "spikformer[bench]"`). Ratios are of the fastest
@@ -11,7 +11,9 @@ calls. An untrained network's firing rates say nothing: give weights that have l
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import logging
 import platform
 import resource
 import subprocess
@@ -23,6 +25,8 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from agreement import measure_agreement
 
 BATCH_SIZES = (1, 32)
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -38,47 +42,7 @@ def load_images(weights: Path, data: Path | None, count: int) -> Any:
     return model, next(prepared_batches(open_data(model, about, data), "test", count, count))
 
 
-def measure_agreement(weights: Path, data: Path | None, threads: int, count: int) -> dict[str, float]:
-    """The engine's answers and spikes against the model's, on test images."""
-    import numpy as np
-    import torch
-
-    import spikformer as sf
-    from spikformer.cli.samples import prepared_batches
-    from spikformer.cli.weights import load_trained, open_data
-
-    torch.set_num_threads(threads)
-    model, about = load_trained(weights)
-    engine = sf.compile_engine(model, threads)
-    samples = agreeing = whole = differing = neurons = 0
-    largest = 0.0
-    for images in prepared_batches(open_data(model, about, data), "test", count, 50):
-        with torch.no_grad(), sf.record(model) as seen:
-            expected = model(images).numpy()
-        answers, wrong = engine(images), 0
-        for name, ours in engine.spikes(images).items():
-            theirs = np.asarray(seen.spikes[name if name.endswith("attention.neuron") else f"{name}.neuron"])
-            if theirs.ndim == 5:  # a map [T, B, C, H, W]
-                theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
-            unequal = theirs.astype(bool) != ours
-            wrong = wrong + unequal.sum((0, 2, 3))
-            neurons += unequal.size
-        samples += len(answers)
-        agreeing += int((answers.argmax(1) == expected.argmax(1)).sum())
-        differing += int(np.sum(wrong))
-        equal = wrong == 0
-        whole += int(equal.sum())
-        largest = max([largest, *np.abs(answers - expected)[equal].max(1).tolist()])
-    return {
-        "samples": samples,
-        "same_answer": agreeing / samples,
-        "spikes_different": differing / neurons,
-        "samples_with_equal_spikes": whole,
-        "largest_difference_of_their_logits": largest,
-    }
-
-
-def contender(name: str, model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
+def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
     """What answers a batch of images; not yet warm."""
     import torch
 
@@ -101,9 +65,6 @@ def contender(name: str, model: Any, images: Any, threads: int) -> Callable[[Any
 
 def export_to_onnxruntime(model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
     """One session for each batch size: shapes that are known leave it the most to gain."""
-    import contextlib
-    import logging
-
     import onnxruntime
     import torch
 
@@ -133,7 +94,7 @@ def measure_contender(name: str, weights: Path, data: Path | None, threads: int,
     model, images = load_images(weights, data, max(BATCH_SIZES))
     torch.set_num_threads(threads)
     begin = time.perf_counter()
-    answer = contender(name, model, images, threads)
+    answer = prepare_contender(name, model, images, threads)
     for size in BATCH_SIZES:
         answer(images[:size])
     ready = time.perf_counter() - begin

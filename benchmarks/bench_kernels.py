@@ -1,9 +1,9 @@
 """Every kernel of the engine on its own: each instruction set that runs here, beside the NumPy twin that defines it.
 
-    python benchmarks/bench_kernels.py             microseconds of a call, the least of several; seconds in all
+    python benchmarks/bench_kernels.py             microseconds of a call, the least of up to seven; seconds in all
 
-Shapes are those of spikformer_4_384_cifar10; a call includes the binding that tests use, some microseconds of copying.
-Twins are written to be read: those of the event-driven products add event by event.
+Shapes are those of spikformer_4_384_cifar10 (which has no pool of tokens); a call includes the binding that tests use,
+some microseconds of copying. Twins are written to be read: those of the event-driven products add event by event.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def cases() -> dict[str, Case]:
     spikes, few = (draw_spikes(rng, density, (TOKENS, STEPS, WIDTH)) for density in (0.3, 0.1))
     counts = spikes * rng.integers(1, 4, spikes.shape, np.uint8)
     nine = draw_spikes(rng, 0.1, (9, STEPS, WIDTH))
-    row, counted = nine.swapaxes(0, 1).reshape(STEPS, -1), np.tile(counts[0], 9)
+    row = nine.swapaxes(0, 1).reshape(STEPS, -1)
     weights, bias = rng.standard_normal((WIDTH, WIDTH), np.float32), np.zeros(WIDTH, np.float32)
     values = rng.random((TOKENS * STEPS, WIDTH), np.float32)
     currents = rng.standard_normal((STEPS, TOKENS * WIDTH), np.float32)
@@ -69,9 +69,9 @@ def cases() -> dict[str, Case]:
             partial(twin.merge_events_reference, nine),
         ),
         "list_counts": (
-            f"a row of {STEPS} × {9 * WIDTH}, 30 %",
-            lambda k: partial(k.list_counts, counted),
-            partial(twin.list_counts_reference, counted),
+            f"a row of {STEPS} × {WIDTH}, 30 %",
+            lambda k: partial(k.list_counts, counts[0]),
+            partial(twin.list_counts_reference, counts[0]),
         ),
         "spike_linear": (
             f"{rows} to {WIDTH}, 10 %",
@@ -106,17 +106,17 @@ def cases() -> dict[str, Case]:
             partial(twin.pool_tokens_reference, tokens, 3),
         ),
         "add_spikes": (
-            f"{rows}",
+            rows,
             lambda k: partial(k.add_spikes, packed(flat_spikes), flat),
             partial(twin.add_spikes_reference, flat_spikes, flat),
         ),
         "expand_spikes": (
-            f"{rows}",
+            rows,
             lambda k: partial(k.expand_spikes, packed(flat_spikes)),
             partial(twin.expand_spikes_reference, flat_spikes),
         ),
         "expand_counts": (
-            f"{rows}",
+            rows,
             lambda k: partial(k.expand_counts, flat),
             partial(twin.expand_counts_reference, flat),
         ),

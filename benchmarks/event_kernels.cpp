@@ -1,6 +1,6 @@
 // Ways to add the weights of events, side by side: what docs/engine-log.md chose between. One core, float32, AVX-512.
 //
-//   g++ -std=c++17 -O3 -march=native benchmarks/event_kernels.cpp -o /tmp/event_kernels && /tmp/event_kernels
+//   g++ -std=c++17 -O3 -march=native -Wno-ignored-attributes benchmarks/event_kernels.cpp -o /tmp/event_kernels
 //
 // 64 rows of 4 steps; an input is active with three times the density and then fires at a third of the steps, much as
 // in trained networks. Prints G additions/s, the best of several runs in turns, and the dense product's G
@@ -125,7 +125,7 @@ template <int count, typename Body>
 
 [[gnu::always_inline]] inline Floats load(const float* from) { return *reinterpret_cast<const Floats*>(from); }
 [[gnu::always_inline]] inline __m512i load(const std::int16_t* from) {
-    return _mm512_maskz_cvtepi16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    return _mm512_cvtepi16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 [[gnu::always_inline]] inline Floats plus(Floats a, Floats b) { return a + b; }
 [[gnu::always_inline]] inline __m512i plus(__m512i a, __m512i b) { return _mm512_add_epi32(a, b); }
@@ -207,37 +207,47 @@ void dense(const std::vector<float>& values, int inputs, int outputs, const floa
     }
 }
 
+// Room for numbers that start at a cache line, as the engine's do.
+template <typename Number>
+Number* at_cache_line(std::vector<Number>& room, std::size_t size) {
+    room.resize(size + 64 / sizeof(Number));
+    const auto address = reinterpret_cast<std::uintptr_t>(room.data());
+    return room.data() + (64 - address % 64) % 64 / sizeof(Number);
+}
+
 }  // namespace
 
 int main() {
     std::mt19937 random(0);
-    std::vector<float> currents(rows * steps * 128);
+    const auto draw_number = [&] { return random() / 4294967296.0f; };
+    std::vector<float> currents(rows * steps * 64);
+    bool titled = false;
     for (const auto& [inputs, outputs] : {std::pair{384, 384}, {384, 1536}, {1536, 384}}) {
-        std::vector<float> room(inputs * outputs + lanes), values(rows * steps * inputs);
-        std::generate(room.begin(), room.end(), [&] { return random() / 4e9f - 0.5f; });
-        const auto address = reinterpret_cast<std::uintptr_t>(room.data());
-        const float* weights = room.data() + (64 - address % 64) % 64 / sizeof(float);  // at a cache line
-        std::generate(values.begin(), values.end(), [&] { return random() / 4e9f; });
-        std::vector<std::int16_t> rounded(inputs * outputs);
-        std::transform(weights, weights + inputs * outputs, rounded.begin(), [](float w) { return 65535 * w; });
+        const int size = inputs * outputs;
+        std::vector<float> room, values(rows * steps * inputs);
+        std::vector<std::int16_t> small_room;
+        float* weights = at_cache_line(room, size);
+        std::int16_t* rounded = at_cache_line(small_room, size);
+        std::generate_n(weights, size, [&] { return draw_number() - 0.5f; });
+        std::transform(weights, weights + size, rounded, [](float w) { return static_cast<std::int16_t>(65534 * w); });
+        std::generate(values.begin(), values.end(), draw_number);
         for (const double density : {0.05, 0.1, 0.2, 0.3}) {
             const Lists lists = draw(inputs, density, random);
             const int k = inputs, o = outputs;
-            const float* w = weights;
             float* c = currents.data();
             const std::vector<std::pair<std::string, std::function<void()>>> ways = {
-                {"steps, 64", [&, k, o] { step_by_step<4, false>(lists, k, o, w, c); }},
-                {"prefetched", [&, k, o] { step_by_step<4, true>(lists, k, o, w, c); }},
-                {"blocks", [&, k, o] { block_by_block<4>(lists, k, o, w, c); }},
-                {"patterns, 64", [&, k, o] { patterns<4, 1>(lists, k, o, w, c); }},
-                {"32", [&, k, o] { patterns<2, 1>(lists, k, o, w, c); }},
-                {"two sums, 32", [&, k, o] { patterns<2, 2>(lists, k, o, w, c); }},
-                {"four sums, 16", [&, k, o] { patterns<1, 4>(lists, k, o, w, c); }},
-                {"16 bits, 32", [&, k, o] { patterns<2, 2>(lists, k, o, rounded.data(), c); }},
-                {"dense", [&, k, o] { dense(values, k, o, w, c); }},
+                {"steps, 64", [&, k, o] { step_by_step<4, false>(lists, k, o, weights, c); }},
+                {"prefetched", [&, k, o] { step_by_step<4, true>(lists, k, o, weights, c); }},
+                {"blocks", [&, k, o] { block_by_block<4>(lists, k, o, weights, c); }},
+                {"patterns, 64", [&, k, o] { patterns<4, 1>(lists, k, o, weights, c); }},
+                {"32", [&, k, o] { patterns<2, 1>(lists, k, o, weights, c); }},
+                {"two sums, 32", [&, k, o] { patterns<2, 2>(lists, k, o, weights, c); }},
+                {"four sums, 16", [&, k, o] { patterns<1, 4>(lists, k, o, weights, c); }},
+                {"16 bits, 32", [&, k, o] { patterns<2, 2>(lists, k, o, rounded, c); }},
+                {"dense", [&, k, o] { dense(values, k, o, weights, c); }},
             };
             std::vector<double> best(ways.size(), 1e9);
-            for (int repeat = 0; repeat < 15; ++repeat) {
+            for (int repeat = 0; repeat < 25; ++repeat) {
                 for (std::size_t i = 0; i < ways.size(); ++i) {
                     const auto begin = std::chrono::steady_clock::now();
                     ways[i].second();
@@ -245,10 +255,20 @@ int main() {
                     best[i] = std::min(best[i], taken.count());
                 }
             }
-            std::printf("%4d x %4d, %2.0f %%:", inputs, outputs, density * 100);
+            if (!titled) {
+                std::string dashes = "---|";
+                std::printf("| K x O, density |");
+                for (const auto& way : ways) {
+                    dashes += "---|";
+                    std::printf(" %s |", way.first.c_str());
+                }
+                std::printf("\n|%s\n", dashes.c_str());
+                titled = true;
+            }
+            std::printf("| %d x %d, %.0f %% |", inputs, outputs, density * 100);
             for (std::size_t i = 0; i < ways.size(); ++i) {
                 const double work = ways[i].first == "dense" ? double(rows) * steps * inputs : lists.step_ends.back();
-                std::printf("  %s %.1f", ways[i].first.c_str(), work * outputs / best[i] * 1e-9);
+                std::printf(" %.0f |", work * outputs / best[i] * 1e-9);
             }
             std::printf("\n");
         }

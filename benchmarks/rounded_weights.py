@@ -2,13 +2,14 @@
 
     python benchmarks/rounded_weights.py WEIGHTS --data DIR [--images 400]
 
-Every layer but the first, whose inputs are pixels, gets weights that are whole multiples of a step; each output has its
-own, so that its largest weight just fits. Nothing else changes. docs/engine-log.md has the result.
+Every layer of neurons but the first, whose inputs are pixels, gets weights that are whole multiples of a step; each
+output has its own, so that its largest weight just fits. Both run by events. docs/engine-log.md has the result.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,9 +51,12 @@ def main() -> None:
     model, about = load_trained(options.weights)
     plan = fold(model)
     exact = Engine(plan)
+    exact.way = "events"
+    rows = []
     print("| bits | spikes that differ | answers that differ |\n|---|---|---|")
     for bits in BITS:
         rounded = Engine(round_plan(plan, bits))
+        rounded.way = "events"
         spikes = neurons = answers = samples = 0
         for images in prepared_batches(open_data(model, about, options.data), "test", options.images, 50):
             for ours, theirs in zip(rounded.spikes(images).values(), exact.spikes(images).values(), strict=True):
@@ -60,7 +64,9 @@ def main() -> None:
                 neurons += ours.size
             answers += int((rounded(images).argmax(1) != exact(images).argmax(1)).sum())
             samples += len(images)
+        rows.append({"bits": bits, "spikes": spikes / neurons, "answers": answers / samples})
         print(f"| {bits} | {spikes / neurons:.1e} | {answers / samples:.1%} |", flush=True)
+    print(json.dumps(rows))
 
 
 if __name__ == "__main__":

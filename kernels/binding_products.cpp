@@ -1,5 +1,5 @@
-// The kernels that multiply, each on its own: by events or densely, through all tiles of a layer. Rows and tiles are
-// taken in the engine's order, so that times measured here tell something about it.
+// The kernels that multiply, each on its own: by events or densely, tile by tile, all rows of each. (The engine takes a
+// few tiles at once: engine/products.cpp.)
 #include <algorithm>
 #include <type_traits>
 #include <vector>

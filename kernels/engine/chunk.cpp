@@ -133,8 +133,12 @@ void Chunk::convolve_pixels(const Layer& layer, Word* spikes) {
         }
         for (std::size_t tile = 0; tile < layer.num_tiles; ++tile) {
             float* currents = desk.currents.data();
-            kernels.dense_linear(desk.inputs.data(), rows * frames, layer.num_inputs,
-                                 layer.weights.data() + tile * layer.num_inputs * kernels.tile, currents);
+            if (layer.only_pads(tile * kernels.tile)) {
+                std::fill_n(currents, rows * frames * kernels.tile, 0.0f);
+            } else {
+                kernels.dense_linear(desk.inputs.data(), rows * frames, layer.num_inputs,
+                                     layer.weights.data() + tile * layer.num_inputs * kernels.tile, currents);
+            }
             for (std::size_t r = 0; r < rows; ++r) {
                 fire_tile(layer, tile, currents + r * frames * kernels.tile, input.still ? 0 : kernels.tile,
                           sample * positions + begin + r, offset, spikes);
@@ -144,7 +148,7 @@ void Chunk::convolve_pixels(const Layer& layer, Word* spikes) {
     record(layer.name, positions, layer.num_outputs, spikes);
 }
 
-// `position` counts through all samples of the chunk; `offset` is the layer's place in a sample's state.
+// `position` counts through all samples of the chunk; `offset` is where the layer's voltages of its first sample are.
 void Chunk::fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_stride,
                       std::size_t position, std::size_t offset, Word* spikes) {
     const std::size_t step_bytes = layer.words * sizeof(Word);

@@ -19,6 +19,12 @@ private:
     std::chrono::steady_clock::time_point begin_;
 };
 
+// A layer, and where its spikes go.
+struct Target {
+    const Layer* layer;
+    Word* spikes;
+};
+
 class Chunk {
 public:
     // Samples first ... first + count of a call. `state` and `next_state` are those of the whole call, or null.
@@ -29,7 +35,6 @@ public:
 
 private:
     using Desk = Network::Desk;
-    using Target = Network::Target;
     using Tile = Network::Tile;
 
     void split_patches();

@@ -19,6 +19,8 @@ constexpr std::size_t tile = SPIKFORMER_TILE;
 
 #include "simd.inl"
 
+static_assert(tile <= widest_tile && tile % lanes == 0 && word_bits % tile == 0);
+
 #include "list_events.inl"
 #include "spike_linear.inl"
 

@@ -19,6 +19,7 @@ struct Layer {
     Buffer<float> bias;     // [tiles * tile]
 
     std::size_t width() const { return words * word_bits; }
+    bool only_pads(std::size_t first_output) const { return first_output >= num_outputs; }  // fills up the last word
 };
 
 // `weights` is [num_outputs][neighbours][channels]; inputs are padded to `padded_channels` for each neighbour.

@@ -99,15 +99,11 @@ private:
         Buffer<Word> heads;
     };
 
-    // A product's layer and where its spikes go; one of its tiles, and the layer's place in a sample's state.
-    struct Target {
+    // A tile of a layer, where the layer's spikes go, and where its voltages of the chunk's first sample are.
+    struct Tile {
         const Layer* layer;
         Word* spikes;
-    };
-
-    struct Tile {
-        const Target* target;
-        std::size_t index, offset;
+        std::size_t index, state_offset;
     };
 
     struct Workspace {

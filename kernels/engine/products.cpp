@@ -6,7 +6,7 @@
 namespace spikformer::engine {
 namespace {
 
-constexpr std::size_t items_per_thread = 3;          // so that none waits long for the last
+constexpr std::size_t items_per_thread = 3;         // so that none waits long for the last
 constexpr std::size_t cached_weights = 512 * 1024;  // bytes: a part of a second-level cache
 
 }  // namespace
@@ -18,9 +18,9 @@ void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target
     std::vector<Tile>& tiles = work.tiles;
     tiles.clear();
     for (const Target& target : targets) {
-        const std::size_t offset = claim_state(source.positions(), *target.layer);
+        const std::size_t state_offset = claim_state(source.positions(), *target.layer);
         for (std::size_t index = 0; index < target.layer->num_tiles; ++index) {
-            tiles.push_back({&target, index, offset});
+            tiles.push_back({target.layer, target.spikes, index, state_offset});
         }
     }
     // A thread takes a few tiles at once: their weights stay in its second-level cache while they serve all samples,
@@ -63,14 +63,16 @@ void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile*
     float* currents = desk.currents.data();
     for (std::size_t begin = 0; begin < positions; begin += fired_rows) {
         const std::size_t rows = std::min(fired_rows, positions - begin);
-        for (std::size_t r = 0; dense && r < rows; ++r) {
-            expand_row(source, sample, begin + r,
-                       desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
+        if (dense) {
+            for (std::size_t r = 0; r < rows; ++r) {
+                expand_row(source, sample, begin + r,
+                           desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
+            }
         }
         for (const Tile* tile = first_tile; tile != last_tile; ++tile) {
-            const Layer& layer = *tile->target->layer;
+            const Layer& layer = *tile->layer;
             const float* weights = layer.weights.data() + tile->index * layer.num_inputs * kernels.tile;
-            if (tile->index * kernels.tile >= layer.num_outputs) {  // it only fills up a word
+            if (layer.only_pads(tile->index * kernels.tile)) {
                 std::fill_n(currents, rows * row_size, 0.0f);
             } else if (dense) {
                 kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
@@ -81,7 +83,7 @@ void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile*
             }
             for (std::size_t r = 0; r < rows; ++r) {
                 fire_tile(layer, tile->index, currents + r * row_size, kernels.tile, sample * positions + begin + r,
-                          tile->offset, tile->target->spikes);
+                          tile->state_offset, tile->spikes);
             }
         }
     }

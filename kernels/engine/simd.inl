@@ -10,7 +10,8 @@ typedef float Floats;
 constexpr std::size_t lanes = SPIKFORMER_LANES;
 constexpr std::size_t tile_vectors = tile / lanes;
 
-// A loop unrolled at compile time, whose body gets its index as a constant: what it indexes can stay in registers.
+// A loop unrolled at compile time, whose body gets its index as a constant: what it indexes can stay in registers. (A
+// std::integral_constant would bring a function of the library, which must not be compiled here.)
 template <std::size_t number>
 struct Number {
     static constexpr std::size_t value = number;

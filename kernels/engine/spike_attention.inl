@@ -36,7 +36,7 @@ void attend_query_key_first(const Word* query, const Word* key, const Word* valu
     }
 }
 
-// What `add` does for each feature that fires, of one token.
+// Calls add(feature) for each feature of one token that fires.
 template <typename Add>
 inline void for_each_spike(const Word* token, std::size_t words, const Add& add) {
     for (std::size_t w = 0; w < words; ++w) {

@@ -1,7 +1,7 @@
 // Event-driven products: for every event, add its weights to the steps it fires at.
 //
-// The currents of all steps of a group stay in registers; a weight is loaded once for all the steps that need it, and
-// what differs between patterns is known at compile time. Each current has two sums, which take the events of a pattern
+// A weight is loaded once for all the steps that need it, and what differs between patterns is known at compile time. The
+// currents of all steps of a group stay in registers (AVX-512 has enough of them, the others spill some). Each current has two sums, which take the events of a pattern
 // in turns, so that an addition need not wait for the one before it. The order of a sum, over patterns and then over
 // inputs in ascending order, depends on the input alone: results are the same for every batch, thread count and vector
 // width.

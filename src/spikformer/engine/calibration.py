@@ -62,10 +62,8 @@ def measure_crossover(instructions: str, steps: int) -> float:
 
 
 def draw_spikes(rng: np.random.Generator, density: float, shape: tuple[int, int, int]) -> np.ndarray:
-    """Spikes [rows, T, K] that come, as in trained networks, from a part of the inputs, at a third of the steps."""
-    rows, steps, inputs = shape
-    if steps == 1:
-        return rng.random(shape) < density
+    """Spikes [rows, T, K] as in trained networks: of a part of the inputs, at a third of the steps or more."""
+    rows, _, inputs = shape
     active = rng.random((rows, 1, inputs)) < min(1.0, 3 * density)
     return active & (rng.random(shape) < max(1 / 3, density))
 

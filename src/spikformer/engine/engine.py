@@ -107,7 +107,7 @@ class Engine:
 
     @property
     def crossover(self) -> float:
-        """The density above which a layer is multiplied out; measured on this machine, and yours to set."""
+        """The density above which a layer is multiplied out, in a stream, too; measured here, and yours to set."""
         return self._network.crossover
 
     @crossover.setter

@@ -75,14 +75,12 @@ def count_linear_reference(counts: Counts, weights: Floats) -> Floats:
         for first in range(0, time_steps, GROUP_STEPS):
             group = counts[row, first : first + GROUP_STEPS]
             indices, ends = list_events_reference(group > 0)
-            starts = np.concatenate([[0], ends[:-1]])
-            in_pattern = np.arange(len(indices)) - np.repeat(starts, np.diff(ends, prepend=0))
+            turns = np.concatenate([np.arange(size) % 2 for size in np.diff(ends, prepend=0)])
             for step, values in enumerate(group):
                 fires = values[indices] > 0
-                even, odd = (indices[fires & (in_pattern % 2 == turn)] for turn in (0, 1))
-                currents[row, first + step] = _add_one_by_one(weights[:, even], values[even]) + _add_one_by_one(
-                    weights[:, odd], values[odd]
-                )
+                even, odd = indices[fires & (turns == 0)], indices[fires & (turns == 1)]
+                currents[row, first + step] = _add_one_by_one(weights[:, even], values[even])
+                currents[row, first + step] += _add_one_by_one(weights[:, odd], values[odd])
     return currents
 
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from spikformer.config import ModelConfig
+from spikformer.disk import check_is_file
 from spikformer.models.files import assemble, read_safetensors
 from spikformer.models.spikformer import Spikformer
 from spikformer.presets import get_preset
@@ -150,8 +151,7 @@ def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+    check_is_file(path)
     if path.suffix == ".safetensors":
         return read_safetensors(path)[1]
     try:

@@ -1,0 +1,45 @@
+"""How far the engine agrees with the model it was compiled from: a part of bench_engine.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def measure_agreement(weights: Path, data: Path | None, threads: int, count: int) -> dict[str, float]:
+    """The engine's answers and spikes against the model's, on test images."""
+    import numpy as np
+    import torch
+
+    import spikformer as sf
+    from spikformer.cli.samples import prepared_batches
+    from spikformer.cli.weights import load_trained, open_data
+
+    torch.set_num_threads(threads)
+    model, about = load_trained(weights)
+    engine = sf.compile_engine(model, threads)
+    samples = agreeing = whole = differing = neurons = 0
+    largest = 0.0
+    for images in prepared_batches(open_data(model, about, data), "test", count, 50):
+        with torch.no_grad(), sf.record(model) as seen:
+            expected = model(images).numpy()
+        answers, wrong = engine(images), 0
+        for name, ours in engine.spikes(images).items():
+            theirs = np.asarray(seen.spikes[name if name.endswith("attention.neuron") else f"{name}.neuron"])
+            if theirs.ndim == 5:  # a map [T, B, C, H, W]
+                theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
+            unequal = theirs.astype(bool) != ours
+            wrong = wrong + unequal.sum((0, 2, 3))
+            neurons += unequal.size
+        samples += len(answers)
+        agreeing += int((answers.argmax(1) == expected.argmax(1)).sum())
+        differing += int(np.sum(wrong))
+        equal = wrong == 0
+        whole += int(equal.sum())
+        largest = max([largest, *np.abs(answers - expected)[equal].max(1).tolist()])
+    return {
+        "samples": samples,
+        "same_answer": agreeing / samples,
+        "spikes_different": differing / neurons,
+        "samples_with_equal_spikes": whole,
+        "largest_difference_of_their_logits": largest,
+    }
