@@ -1,10 +1,10 @@
 // Event-driven products: for every event, add its weights to the steps it fires at.
 //
-// A weight is loaded once for all the steps that need it, and what differs between patterns is known at compile time. The
-// currents of all steps of a group stay in registers (AVX-512 has enough of them, the others spill some). Each current has two sums, which take the events of a pattern
-// in turns, so that an addition need not wait for the one before it. The order of a sum, over patterns and then over
-// inputs in ascending order, depends on the input alone: results are the same for every batch, thread count and vector
-// width.
+// A weight is loaded once for all the steps that need it, and what differs between patterns is known at compile time.
+// The currents of all steps of a group stay in registers (AVX-512 has enough of them, the others spill some). Each
+// current has two sums, which take the events of a pattern in turns, so that an addition need not wait for the one
+// before it. The order of a sum, over patterns and then over inputs in ascending order, depends on the input alone:
+// results are the same for every batch, thread count and vector width.
 
 template <std::size_t steps>
 struct Sums {
@@ -22,19 +22,18 @@ constexpr std::size_t steps_below(std::size_t pattern, std::size_t step) {
 // Spikes are additions only; a count weighs each of its additions by a small whole number.
 template <bool counted, std::size_t pattern, std::size_t steps>
 inline void add_event(Index event, const float* values, const float* weights, Sums<steps>& sums) {
-    const float* row = weights + std::size_t{event} * tile;
-    each<tile_vectors>([&](auto v) {
-        const Floats weight = load(row + v.value * lanes);
-        each<steps>([&](auto t) {
-            if constexpr (pattern >> t.value & 1) {
-                Floats& sum = sums.of[t.value][v.value];
-                if constexpr (counted) {
-                    sum = multiply_add(broadcast(values[steps_below(pattern, t.value)]), weight, sum);
-                } else {
-                    sum += weight;
-                }
+    Floats weight[tile_vectors];  // before all else: GCC would load what it uses twice, twice
+    each<tile_vectors>([&](auto v) { weight[v.value] = load(weights + event * tile + v.value * lanes); });
+    each<steps>([&](auto t) {
+        if constexpr (pattern >> t.value & 1) {
+            Floats(&sum)[tile_vectors] = sums.of[t.value];
+            if constexpr (counted) {
+                const Floats count = broadcast(values[steps_below(pattern, t.value)]);
+                each<tile_vectors>([&](auto v) { sum[v.value] = multiply_add(count, weight[v.value], sum[v.value]); });
+            } else {
+                each<tile_vectors>([&](auto v) { sum[v.value] += weight[v.value]; });
             }
-        });
+        }
     });
 }
 
