@@ -3,104 +3,30 @@
     python benchmarks/bench_engine.py WEIGHTS --data DIR             everything: ten minutes, most of it compiling
     python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without torch.compile, onnxruntime, 8-512
 
-Each contender has a process of its own; the engine's peak memory includes PyTorch, which compiles it, onnxruntime's the
-export. onnxruntime is measured where it is installed (`pip install "spikformer[bench]"`). Ratios are of the fastest
-calls. An untrained network's firing rates say nothing: give weights that have learnt.
+Each contender has a process of its own, and they are measured in turns: all see the same machine. The engine's peak
+memory includes PyTorch, which compiles it, onnxruntime's the export. onnxruntime is measured where it is installed
+(`pip install "spikformer[bench]"`). Ratios are of the fastest calls. An untrained network's firing rates say nothing:
+give weights that have learnt.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import logging
 import platform
-import resource
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agreement import measure_agreement
+from contenders import BATCH_SIZES, CONTENDERS, load_images, measure_in_turns, serve
 
-BATCH_SIZES = (1, 32)
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 LARGE = "spikformer_8_512_imagenet"
-CONTENDERS = ("eager", "torch.compile", "onnxruntime", "engine")
-
-
-def load_images(weights: Path, data: Path | None, count: int) -> Any:
-    from spikformer.cli.samples import prepared_batches
-    from spikformer.cli.weights import load_trained, open_data
-
-    model, about = load_trained(weights)
-    return model, next(prepared_batches(open_data(model, about, data), "test", count, count))
-
-
-def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
-    """What answers a batch of images; not yet warm."""
-    import torch
-
-    import spikformer as sf
-    from spikformer.memory import keep_freed_memory
-
-    if name == "engine":
-        return sf.compile_engine(model, threads)
-    if name == "onnxruntime":
-        return export_to_onnxruntime(model, images, threads)
-    keep_freed_memory()
-    compiled = torch.compile(model) if name == "torch.compile" else model
-
-    def answer(x: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            return compiled(x)
-
-    return answer
-
-
-def export_to_onnxruntime(model: Any, images: Any, threads: int) -> Callable[[Any], Any]:
-    """One session for each batch size: shapes that are known leave it the most to gain."""
-    import onnxruntime
-    import torch
-
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it asks for torchvision, and talks
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    sessions = {}
-    for size in BATCH_SIZES:
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
-            path = Path(folder) / "model.onnx"
-            torch.onnx.export(model, (images[:size],), dynamo=True).save(path)
-            sessions[size] = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-    def answer(x: torch.Tensor) -> Any:
-        session = sessions[len(x)]
-        return session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]
-
-    return answer
-
-
-def measure_contender(name: str, weights: Path, data: Path | None, threads: int, seconds: float) -> dict[str, Any]:
-    """Latencies at both batch sizes, and this process's peak memory."""
-    import torch
-
-    from spikformer.cli.bench import measure
-
-    model, images = load_images(weights, data, max(BATCH_SIZES))
-    torch.set_num_threads(threads)
-    begin = time.perf_counter()
-    answer = prepare_contender(name, model, images, threads)
-    for size in BATCH_SIZES:
-        answer(images[:size])
-    ready = time.perf_counter() - begin
-    speeds = {size: vars(measure(partial(answer, images[:size]), size, seconds)) for size in BATCH_SIZES}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # from KiB, nearly
-    return {"name": name, "ready_seconds": ready, "peak_gb": peak, "speeds": speeds}
 
 
 def measure_layers(weights: Path, data: Path | None, threads: int) -> list[dict[str, Any]]:
@@ -198,11 +124,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.part in CONTENDERS:
+        serve(options.part, options.weights, options.data, options.threads)
+        return
     if options.part:
         print(json.dumps(run_part(options)))
         return
-    rest = [str(options.weights), "--threads", str(options.threads), "--seconds", str(options.seconds)]
-    rest += ["--images", str(options.images)]
+    rest = [str(options.weights), "--threads", str(options.threads), "--images", str(options.images)]
     rest += ["--data", str(options.data)] if options.data else []
     slow = {"torch.compile", "onnxruntime"} if options.quick else set()
     missing = set() if find_spec("onnxruntime") and find_spec("onnxscript") else {"onnxruntime"}
@@ -211,7 +139,7 @@ def main() -> None:
         "machine": platform.processor() or platform.machine(),
         "threads": options.threads,
         "agreement": in_a_process(*rest, "--part", "agreement"),
-        "contenders": [in_a_process(*rest, "--part", name) for name in names],
+        "contenders": measure_in_turns(names, [sys.executable, __file__, *rest], options.seconds),
         "layers": in_a_process(*rest, "--part", "layers"),
         "densities": in_a_process(*rest, "--part", "densities"),
     }
@@ -228,9 +156,7 @@ def run_part(options: argparse.Namespace) -> Any:
         return measure_layers(options.weights, options.data, options.threads)
     if options.part == "densities":
         return measure_densities()
-    if options.part == "large":
-        return measure_large(options.threads)
-    return measure_contender(options.part, options.weights, options.data, options.threads, options.seconds)
+    return measure_large(options.threads)
 
 
 def show(found: dict[str, Any]) -> None:

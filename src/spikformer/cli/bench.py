@@ -99,15 +99,24 @@ def run(options: Options) -> int:
 
 def measure(call: Callable[[], Any], batch_size: int, seconds: float) -> Speed:
     """Call it again and again, after one call that does not count."""
-    import numpy as np
-
     call()
+    return speed_of(batch_size, time_calls(call, seconds, _FEWEST))
+
+
+def time_calls(call: Callable[[], Any], seconds: float, fewest: int) -> list[float]:
+    """Milliseconds of each call."""
     latencies: list[float] = []
     end = time.perf_counter() + seconds
-    while len(latencies) < _FEWEST or time.perf_counter() < end:
+    while len(latencies) < fewest or time.perf_counter() < end:
         begin = time.perf_counter()
         call()
         latencies.append((time.perf_counter() - begin) * 1e3)
+    return latencies
+
+
+def speed_of(batch_size: int, latencies: list[float]) -> Speed:
+    import numpy as np
+
     median, p90, p99 = np.percentile(latencies, (50, 90, 99)).tolist()
     fastest = min(latencies)
     return Speed(batch_size, batch_size / fastest * 1e3, fastest, median, p90, p99, len(latencies))
