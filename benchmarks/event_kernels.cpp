@@ -1,6 +1,6 @@
 // Ways to add the weights of events, side by side: what docs/engine-log.md chose between. One core, float32, AVX-512.
 //
-//   g++ -std=c++17 -O3 -march=native -Wno-ignored-attributes benchmarks/event_kernels.cpp -o /tmp/event_kernels
+//   g++ -std=c++17 -O3 -march=native -Wno-ignored-attributes benchmarks/event_kernels.cpp -o event_kernels
 //
 // 64 rows of 4 steps; an input is active with three times the density and then fires at a third of the steps, much as
 // in trained networks. Prints G additions/s, the best of several runs in turns, and the dense product's G

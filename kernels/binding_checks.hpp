@@ -36,7 +36,8 @@ inline engine::Dynamics dynamics_of(const Neuron& neuron) {
 
 inline const engine::Kernels& kernels_named(const std::string& name) {
     const engine::Kernels* kernels = engine::choose_kernels(name == "best" ? nullptr : name.c_str());
-    require(kernels != nullptr, "This machine cannot run the instruction set \"" + name + "\"; scalar runs everywhere, avx2, avx512 and neon where the processor has them.");
+    require(kernels != nullptr, "This machine cannot run the instruction set \"" + name +
+                                    "\"; scalar runs everywhere, avx2, avx512 and neon where the processor has them.");
     return *kernels;
 }
 

@@ -1,6 +1,7 @@
 // Everything below is compiled once for each instruction set, by a kernels_*.cpp that sets SPIKFORMER_SET (its name),
 // SPIKFORMER_LANES and SPIKFORMER_TILE. All of it lives in a namespace of its own: the linker must never take one set's
-// copy of a function for another's. For the same reason it calls no function of the standard library that could be compiled here.
+// copy of a function for another's. For the same reason it calls no function of the standard library that could be
+// compiled here.
 #include "kernels.hpp"
 
 #include <cstring>

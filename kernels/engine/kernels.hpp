@@ -9,8 +9,8 @@ struct Kernels {
     const char* name;
     std::size_t tile;  // outputs in a tile
 
-    // The events of one row of spikes, for one group of steps, `words` apart. Writes indices sorted by pattern, and ends[p],
-    // where the events of pattern p end. Returns the number of additions: an event counts once for each of its steps.
+    // The events of one row of spikes, for one group of steps, `words` apart. Writes indices sorted by pattern, and
+    // ends[p], where the events of pattern p end. Returns the number of additions: an event counts once for each step.
     // `indices` and `scratch` hold words * 64.
     std::size_t (*list_events)(const Word* row, std::size_t words, std::size_t num_steps, Index* indices,
                                std::uint32_t* ends, std::uint32_t* scratch);

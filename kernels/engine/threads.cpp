@@ -26,7 +26,7 @@ long process_id() {
 #endif
 }
 
-// While it lives, threads that are started take no signals: those are for the program's own, Python's main thread above all.
+// While it lives, threads that are started take no signals: those are for the program's own, above all Python's main.
 class WithoutSignals {
 #if defined(__unix__) || defined(__APPLE__)
 public:
