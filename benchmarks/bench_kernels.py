@@ -20,7 +20,8 @@ from spikformer.engine import reference as twin
 from spikformer.engine.calibration import draw_spikes, fastest
 from spikformer.engine.native import native_core
 
-SETS = ("scalar", "avx2", "avx512", "neon")
+SETS = ("scalar", "avx2", "avx512", "amx", "neon")
+WHOLE = ("whole_linear", "expand_whole")  # kernels of the sets that multiply whole numbers
 STEPS, TOKENS, WIDTH, HEAD, CLASSES = 4, 64, 384, 32, 10
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
@@ -88,6 +89,11 @@ def cases() -> dict[str, Case]:
             lambda k: partial(k.dense_linear, layer(k), values),
             partial(twin.dense_linear_reference, values, weights),
         ),
+        "whole_linear": (
+            f"{rows} to {WIDTH}",
+            lambda k: partial(k.whole_linear, layer(k), counts.reshape(-1, WIDTH)),
+            partial(twin.whole_linear_reference, counts.reshape(-1, WIDTH), weights),
+        ),
         "fire": (
             f"{TOKENS * WIDTH} neurons, {STEPS} steps",
             lambda k: partial(k.fire, currents, no_bias, NEURON, None),
@@ -120,6 +126,21 @@ def cases() -> dict[str, Case]:
             lambda k: partial(k.expand_counts, flat),
             partial(twin.expand_counts_reference, flat),
         ),
+        "expand_whole": (
+            rows,
+            lambda k: partial(k.expand_whole, packed(flat_spikes)),
+            partial(twin.expand_whole_reference, flat_spikes),
+        ),
+        "count_spikes": (
+            rows,
+            lambda k: partial(k.count_spikes, packed(flat_spikes)),
+            partial(twin.count_spikes_reference, flat_spikes),
+        ),
+        "count_active": (
+            rows,
+            lambda k: partial(k.count_active, flat),
+            partial(twin.count_active_reference, flat),
+        ),
         "read_out": (
             f"{TOKENS} tokens of {WIDTH} to {CLASSES}",
             lambda k: partial(k.read_out, counts[:, 0].copy(), head, head_bias),
@@ -142,15 +163,16 @@ def main() -> None:
     sets = sets_that_run_here()
     rows = []
     for name, (given, call_of, twin_call) in cases().items():
-        seconds = fastest(*[call_of(kernels) for kernels in sets.values()], twin_call)
+        having = {key: kernels for key, kernels in sets.items() if kernels.multiplies_whole or name not in WHOLE}
+        seconds = fastest(*[call_of(kernels) for kernels in having.values()], twin_call)
         rows.append(
             {"kernel": name, "given": given}
-            | {column: second * 1e6 for column, second in zip([*sets, "twin"], seconds, strict=True)}
+            | {column: second * 1e6 for column, second in zip([*having, "twin"], seconds, strict=True)}
         )
     print(f"{platform.processor() or platform.machine()}, one core, microseconds of a call\n")
     print("| kernel | given | " + " | ".join([*sets, "NumPy twin"]) + " |\n|" + "---|" * (len(sets) + 3))
     for row in rows:
-        times = " | ".join(f"{row[column]:.1f}" for column in [*sets, "twin"])
+        times = " | ".join(f"{row[column]:.1f}" if column in row else "–" for column in [*sets, "twin"])
         print(f"| {row['kernel']} | {row['given']} | {times} |")
     print(json.dumps(rows))
 

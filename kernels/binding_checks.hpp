@@ -37,8 +37,14 @@ inline engine::Dynamics dynamics_of(const Neuron& neuron) {
 inline const engine::Kernels& kernels_named(const std::string& name) {
     const engine::Kernels* kernels = engine::choose_kernels(name == "best" ? nullptr : name.c_str());
     require(kernels != nullptr, "This machine cannot run the instruction set \"" + name +
-                                    "\"; scalar runs everywhere, avx2, avx512 and neon where the processor has them.");
+                                    "\"; scalar runs everywhere, avx2, avx512, amx and neon where the processor has "
+                                    "them.");
     return *kernels;
+}
+
+inline void check_whole(const engine::Kernels& kernels) {
+    require(kernels.whole_linear != nullptr,
+            std::string("The instruction set ") + kernels.name + " does not multiply whole numbers.");
 }
 
 // An array to read. Its shape is checked below and not by nanobind, for a message that says what was expected.

@@ -132,6 +132,27 @@ Result<float> expand_counts(const Kernels& kernels, const Given<std::uint8_t>& c
     return values;
 }
 
+Result<std::uint8_t> expand_whole(const Kernels& kernels, const Given<Word>& spikes) {
+    check_whole(kernels);
+    check("spikes", spikes, {"words"});
+    Result<std::uint8_t> values = make_result<std::uint8_t>({spikes.size() * word_bits});
+    const nb::gil_scoped_release unlocked;
+    kernels.expand_whole(spikes.data(), spikes.size(), values.data());
+    return values;
+}
+
+std::size_t count_spikes(const Kernels& kernels, const Given<Word>& spikes) {
+    check("spikes", spikes, {"words"});
+    const nb::gil_scoped_release unlocked;
+    return kernels.count_spikes(spikes.data(), spikes.size());
+}
+
+std::size_t count_active(const Kernels& kernels, const Given<std::uint8_t>& counts) {
+    check("counts", counts, {"size"});
+    const nb::gil_scoped_release unlocked;
+    return kernels.count_active(counts.data(), counts.size());
+}
+
 Result<float> read_out(const Kernels& kernels, const Given<std::uint8_t>& counts, const Given<float>& weights,
                        const Given<float>& bias) {
     check("counts", counts, {"tokens", "width"});
@@ -160,6 +181,7 @@ void define_kernels(nb::module_& module) {
         }, "instructions"_a)
         .def_prop_ro("name", [](const Kernels& self) { return self.name; })
         .def_ro("tile", &Kernels::tile)
+        .def_prop_ro("multiplies_whole", [](const Kernels& self) { return self.whole_linear != nullptr; })
         .def("fire", &fire, "currents"_a.noconvert(), "bias"_a.noconvert(), "neuron"_a, "initial"_a.noconvert().none())
         .def("attend", &attend, "query"_a.noconvert(), "key"_a.noconvert(), "value"_a.noconvert(), "head_dim"_a,
              "order"_a)
@@ -168,6 +190,9 @@ void define_kernels(nb::module_& module) {
         .def("add_spikes", &add_spikes, "spikes"_a.noconvert(), "counts"_a.noconvert())
         .def("expand_spikes", &expand_spikes, "spikes"_a.noconvert())
         .def("expand_counts", &expand_counts, "counts"_a.noconvert())
+        .def("expand_whole", &expand_whole, "spikes"_a.noconvert())
+        .def("count_spikes", &count_spikes, "spikes"_a.noconvert())
+        .def("count_active", &count_active, "counts"_a.noconvert())
         .def("read_out", &read_out, "counts"_a.noconvert(), "weights"_a.noconvert(), "bias"_a.noconvert());
     define_products(module, kernels);
 }

@@ -207,6 +207,35 @@ Result<float> dense_linear(const Kernels& kernels, const Layer& layer, const Giv
     return currents;
 }
 
+// Rows of counts, or of spikes as bytes, in whole numbers.
+Result<float> whole_linear(const Kernels& kernels, const Layer& layer, const Given<std::uint8_t>& inputs) {
+    check_whole(kernels);
+    check_layer(kernels, layer);
+    require(layer.digits.bytes() > 0, "The layer was packed by kernels that do not multiply whole numbers.");
+    check("inputs", inputs, {"rows", layer.num_inputs});
+    const std::size_t rows = inputs.shape(0);
+    Result<float> currents = make_result<float>({rows, layer.width()});
+    const nb::gil_scoped_release unlocked;
+    std::vector<std::uint8_t> block(rows_together * layer.num_inputs);
+    float sums[rows_together * widest_tile];
+    kernels.begin_whole();
+    for (std::size_t begin = 0; begin < rows; begin += rows_together) {
+        const std::size_t count = std::min(rows_together, rows - begin);
+        std::copy_n(inputs.data() + begin * layer.num_inputs, count * layer.num_inputs, block.data());
+        for (std::size_t first = 0; first < layer.width(); first += kernels.tile) {
+            kernels.whole_linear(block.data(), count, layer.num_inputs,
+                                 layer.digits.data() + first * layer.num_inputs * num_digits,
+                                 layer.scales.data() + first * num_digits, kernels.tile, sums);
+            for (std::size_t row = 0; row < count; ++row) {
+                std::copy_n(sums + row * kernels.tile, kernels.tile,
+                            currents.data() + (begin + row) * layer.width() + first);
+            }
+        }
+    }
+    kernels.end_whole();
+    return currents;
+}
+
 }  // namespace
 
 void define_products(nb::module_& module, nb::class_<Kernels>& kernels) {
@@ -220,5 +249,6 @@ void define_products(nb::module_& module, nb::class_<Kernels>& kernels) {
         .def("merge_events", &merge_events, "spikes"_a.noconvert())
         .def("spike_linear", &spike_linear, "layer"_a, "spikes"_a.noconvert())
         .def("count_linear", &count_linear, "layer"_a, "counts"_a.noconvert())
-        .def("dense_linear", &dense_linear, "layer"_a, "inputs"_a.noconvert());
+        .def("dense_linear", &dense_linear, "layer"_a, "inputs"_a.noconvert())
+        .def("whole_linear", &whole_linear, "layer"_a, "inputs"_a.noconvert());
 }

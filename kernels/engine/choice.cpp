@@ -3,6 +3,12 @@
 
 #include <cstring>
 
+#if defined(SPIKFORMER_HAS_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace spikformer::engine {
 
 namespace scalar { extern const Kernels kernels; }
@@ -11,6 +17,50 @@ namespace avx2 { extern const Kernels kernels; }
 namespace avx512 { extern const Kernels kernels; }
 #elif defined(SPIKFORMER_HAS_NEON)
 namespace neon { extern const Kernels kernels; }
+#endif
+
+#if defined(SPIKFORMER_HAS_AMX)
+namespace amx {
+void begin_whole();
+void end_whole();
+void expand_whole(const Word* spikes, std::size_t words, std::uint8_t* values);
+void whole_linear(const std::uint8_t* inputs, std::size_t rows, std::size_t num_inputs, const std::int8_t* digits,
+                  const float* scales, std::size_t tile, float* currents);
+}  // namespace amx
+
+namespace {
+
+// Linux saves the large registers only of a process that asks for it, which is done when AMX is first wanted.
+bool asks_for_amx() {
+    unsigned a = 0, b = 0, c = 0, features = 0;
+    constexpr unsigned tiles = 1u << 24, bytes = 1u << 25;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &features) || !(features & tiles) || !(features & bytes)) {
+        return false;
+    }
+    constexpr long request_permission = 0x1023, tile_data = 18;
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+bool has_amx() {
+    static const bool has = asks_for_amx();
+    return has;
+}
+
+// AVX-512, and dense products in whole numbers.
+const Kernels* amx_kernels() {
+    static const Kernels kernels = [] {
+        Kernels kernels = avx512::kernels;
+        kernels.name = "amx";
+        kernels.begin_whole = amx::begin_whole;
+        kernels.end_whole = amx::end_whole;
+        kernels.expand_whole = amx::expand_whole;
+        kernels.whole_linear = amx::whole_linear;
+        return kernels;
+    }();
+    return &kernels;
+}
+
+}  // namespace
 #endif
 
 const Kernels* choose_kernels(const char* name) {
@@ -22,6 +72,11 @@ const Kernels* choose_kernels(const char* name) {
                           __builtin_cpu_supports("popcnt");
     const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#if defined(SPIKFORMER_HAS_AMX)
+    if (wanted("amx") && has_avx512 && has_amx()) {
+        return amx_kernels();
+    }
+#endif
     if (wanted("avx512") && has_avx512) {
         return &avx512::kernels;
     }

@@ -51,7 +51,8 @@ void Chunk::split_patches() {
     multiply_and_fire(map, {{&net.position, position}});
     num_tokens = map.positions();
     stream_words = map.words;
-    std::memset(work.counts.reserve(size * word_bits), 0, size * word_bits);
+    const std::size_t margin = whole_rows * map.words * word_bits;  // the last product of whole numbers reads on
+    std::memset(work.counts.reserve(size * word_bits + margin), 0, size * word_bits + margin);
     add_to_stream(map.spikes, map.words);
     add_to_stream(position, map.words);
 }

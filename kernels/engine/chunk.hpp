@@ -50,6 +50,8 @@ private:
                                  std::size_t t, Desk& desk);
     void add_to_stream(const Word* spikes, std::size_t words);
 
+    void choose_ways(const Source& source, LayerReport& told);
+    std::uint64_t count_additions(const Source& source, std::size_t sample, std::size_t row) const;
     void list_events(const Source& source, LayerReport& told);
     void multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
                         Desk& desk);
@@ -57,8 +59,10 @@ private:
     void fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_stride,
                    std::size_t position, std::size_t offset, Word* spikes);
 
-    void expand_row(const Source& source, std::size_t sample, std::size_t row, float* values) const;
-    bool takes_dense(const Source& source, std::size_t sample) const;
+    const std::uint8_t* whole_rows_of(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
+                                      Desk& desk) const;
+    template <typename Value>
+    void expand_row(const Source& source, std::size_t sample, std::size_t row, Value* values) const;
 
     std::size_t claim_state(std::size_t positions, const Layer& layer);
     LayerReport& report(const std::string& name);

@@ -1,4 +1,21 @@
-// The residual stream: spikes added to small whole numbers; and both as floats, for the dense path.
+// How much there is of spikes and counts; the residual stream: spikes added to small whole numbers; and both as floats, for
+// the dense path.
+
+std::size_t count_spikes(const Word* spikes, std::size_t words) {
+    std::size_t count = 0;
+    for (std::size_t w = 0; w < words; ++w) {
+        count += static_cast<std::size_t>(__builtin_popcountll(spikes[w]));
+    }
+    return count;
+}
+
+std::size_t count_active(const std::uint8_t* counts, std::size_t size) {
+    std::size_t active = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        active += counts[i] != 0;
+    }
+    return active;
+}
 
 void add_spikes(const Word* spikes, std::size_t words, std::uint8_t* counts) {
     for (std::size_t w = 0; w < words; ++w) {

@@ -34,6 +34,14 @@ struct Kernels {
     void (*dense_linear)(const float* inputs, std::size_t rows, std::size_t num_inputs, const float* weights,
                          float* currents);
 
+    // The same for rows of spikes or counts, in whole numbers, for sets that have instructions for it; others have none
+    // of these four. A thread begins and ends its products; `inputs` and `currents` hold a multiple of whole_rows.
+    void (*begin_whole)();
+    void (*end_whole)();
+    void (*expand_whole)(const Word* spikes, std::size_t words, std::uint8_t* values);
+    void (*whole_linear)(const std::uint8_t* inputs, std::size_t rows, std::size_t num_inputs,
+                         const std::int8_t* digits, const float* scales, std::size_t tile, float* currents);
+
     // Bias and neuron over all steps: `tile` bits a step, `spike_stride` bytes apart. Steps of the current are
     // `current_stride` floats apart (0 repeats one). `initial` and `voltage` may be null, or the same.
     void (*fire)(const float* currents, std::size_t current_stride, std::size_t time_steps, const float* bias,
@@ -52,6 +60,10 @@ struct Kernels {
     void (*pool_tokens)(const Word* tokens, std::size_t num_tokens, std::size_t depth, std::size_t kernel,
                         Word* pooled);
 
+    // How many inputs are not silent: what events would cost.
+    std::size_t (*count_spikes)(const Word* spikes, std::size_t words);
+    std::size_t (*count_active)(const std::uint8_t* counts, std::size_t size);
+
     // The residual stream, and both kinds of input as floats.
     void (*add_spikes)(const Word* spikes, std::size_t words, std::uint8_t* counts);
     void (*expand_spikes)(const Word* spikes, std::size_t words, float* values);
@@ -63,7 +75,7 @@ struct Kernels {
                      const float* bias, std::size_t num_classes, float* logits);
 };
 
-// The best table this machine can run, or the named one ("scalar", "neon", "avx2", "avx512"); null if it cannot.
+// The best table this machine can run, or the named one ("scalar", "neon", "avx2", "avx512", "amx"); null if it cannot.
 const Kernels* choose_kernels(const char* name);
 
 }  // namespace spikformer::engine

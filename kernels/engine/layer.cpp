@@ -1,9 +1,59 @@
 #include "layer.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace spikformer::engine {
+namespace {
+
+constexpr std::size_t quad = 4;  // an instruction takes four inputs of an output together
+constexpr int digit_bits = 8;
+constexpr float most_whole = 0x7F7F7F;  // the largest number of three signed digits
+
+// The largest power of two that counts every weight of a column at most `most_whole` times, or nearly so.
+int exponent_for(float most) {
+    int exponent = 0;
+    std::frexp(most, &exponent);
+    exponent -= static_cast<int>(num_digits) * digit_bits - 1;
+    exponent += std::ldexp(most, -exponent) > most_whole;
+    return std::max(exponent, std::numeric_limits<float>::min_exponent - 1);  // smaller ones are no normal floats
+}
+
+// The packed weights once more, in whole numbers.
+void pack_digits(const Kernels& kernels, Layer& layer) {
+    const std::size_t num_inputs = layer.num_inputs, tile = kernels.tile, panel = whole_outputs * word_bits;
+    const std::size_t block_size = num_inputs / word_bits * num_digits * panel;
+    layer.digits.reserve(layer.width() / whole_outputs * block_size);
+    layer.scales.reserve(layer.width() * num_digits);
+    for (std::size_t output = 0; output < layer.width(); ++output) {
+        const std::size_t block = output / whole_outputs, column = output % whole_outputs;
+        const float* weights = layer.weights.data() + output / tile * num_inputs * tile + output % tile;
+        float most = 0;
+        for (std::size_t k = 0; k < num_inputs; ++k) {
+            most = std::max(most, std::fabs(weights[k * tile]));
+        }
+        const int exponent = exponent_for(most);
+        float* scales = layer.scales.data() + block * num_digits * whole_outputs + column;
+        for (std::size_t digit = 0; digit < num_digits; ++digit) {
+            scales[digit * whole_outputs] = std::ldexp(1.0f, exponent + static_cast<int>(digit) * digit_bits);
+        }
+        std::int8_t* digits = layer.digits.data() + block * block_size + column * quad;
+        for (std::size_t k = 0; k < num_inputs; ++k) {
+            auto rest = static_cast<std::int32_t>(std::lrint(std::ldexp(weights[k * tile], -exponent)));
+            std::int8_t* place = digits + k / word_bits * num_digits * panel +
+                                 k % word_bits / quad * whole_outputs * quad + k % quad;
+            for (std::size_t digit = 0; digit < num_digits; ++digit) {
+                const auto low = static_cast<std::int8_t>(rest & 0xFF);
+                place[digit * panel] = low;
+                rest = (rest - low) / (1 << digit_bits);
+            }
+        }
+    }
+}
+
+}  // namespace
 
 Layer pack_layer(const Kernels& kernels, std::string name, const float* weights, const float* bias,
                  std::size_t num_outputs, std::size_t neighbours, std::size_t channels, std::size_t padded_channels,
@@ -31,6 +81,9 @@ Layer pack_layer(const Kernels& kernels, std::string name, const float* weights,
     float* padded_bias = layer.bias.reserve(layer.width());
     std::fill_n(padded_bias, layer.width(), 0.0f);
     std::copy_n(bias, num_outputs, padded_bias);
+    if (kernels.whole_linear && layer.num_inputs % word_bits == 0) {
+        pack_digits(kernels, layer);
+    }
     return layer;
 }
 

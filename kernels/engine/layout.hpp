@@ -3,6 +3,9 @@
 //   spikes    Word[positions][T][words]             one bit a neuron, 64 channels a word, channels padded to whole words
 //   counts    uint8_t[positions][T][words * 64]     the residual stream: sums of spikes, small whole numbers
 //   weights   float[tiles][inputs][tile]            a tile of outputs for every input: what one event adds is contiguous
+//   digits    int8_t[outputs / 16][inputs / 64][3][16][16][4]  the same in whole numbers, where a set multiplies those:
+//                                                   16 outputs and 64 inputs together, digit by digit, lowest first
+//   scales    float[outputs / 16][3][16]            what each digit counts
 //   currents  float[rows][T][tile]                  scratch, between a product and its neurons
 //
 // A position is a pixel of a map or a token. T steps are cut into groups of at most four. An event is an input that
@@ -22,6 +25,9 @@ constexpr std::size_t word_bits = 64;
 constexpr std::size_t group_steps = 4;
 constexpr std::size_t num_patterns = std::size_t{1} << group_steps;  // 0 is silence
 constexpr std::size_t widest_tile = 32;
+constexpr std::size_t num_digits = 3;      // of a weight in whole numbers
+constexpr std::size_t whole_outputs = 16;  // that a product of whole numbers computes together
+constexpr std::size_t whole_rows = 16;     // and rows: it reads and writes up to a multiple of them
 constexpr std::size_t merge_margin = 16;  // lists are put together by whole vectors, which may go beyond the last event
 
 // The events of one position in a row of several: their indices count from `first`.

@@ -17,8 +17,9 @@ void EventLists::Lists::reserve(std::size_t num_blocks, std::size_t num_rows, st
     ends.reserve(num_rows * num_groups * num_patterns);
 }
 
-void EventLists::list(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count,
-                      std::size_t time_steps) {
+void EventLists::list(const Kernels& kernels, Threads& threads, const Source& source,
+                      const std::vector<bool>& listed, std::size_t time_steps) {
+    const std::size_t count = listed.size();
     positions_ = source.positions();
     time_steps_ = time_steps;
     num_groups_ = divide_up(time_steps, group_steps);
@@ -28,20 +29,15 @@ void EventLists::list(const Kernels& kernels, Threads& threads, const Source& so
     for (Buffer<std::uint32_t>& scratch : scratch_) {
         scratch.reserve(source.words * word_bits);
     }
-    block_additions_.assign(count * blocks, 0);
     rows_.reserve(count * blocks, count * positions_, num_groups_, row_inputs);
     if (source.neighbours) {
         places_.reserve(count * blocks, count * positions_, num_groups_, source.words * word_bits);
-        list_positions(kernels, threads, source, count, places_);
-        merge_neighbours(kernels, threads, source, count);
+        list_positions(kernels, threads, source, listed, places_);
+        merge_neighbours(kernels, threads, source, listed);
     } else {
         values_.reserve(count * blocks * value_capacity_);
         value_starts_.reserve(count * positions_ * num_groups_);
-        list_positions(kernels, threads, source, count, rows_);
-    }
-    additions_.assign(count, 0);
-    for (std::size_t block = 0; block < count * blocks; ++block) {
-        additions_[block / blocks] += block_additions_[block];
+        list_positions(kernels, threads, source, listed, rows_);
     }
 }
 
@@ -53,10 +49,13 @@ EventLists::Row EventLists::row(std::size_t row, std::size_t group) const {
 }
 
 // Each position on its own: all of a row, or a ninth of it.
-void EventLists::list_positions(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count,
-                                Lists& lists) {
+void EventLists::list_positions(const Kernels& kernels, Threads& threads, const Source& source,
+                                const std::vector<bool>& listed, Lists& lists) {
     const std::size_t blocks = divide_up(positions_, block_rows), size = source.words * word_bits;
-    threads.for_each(count * blocks, [&](std::size_t item, std::size_t thread) {
+    threads.for_each(listed.size() * blocks, [&](std::size_t item, std::size_t thread) {
+        if (!listed[item / blocks]) {
+            return;
+        }
         const std::size_t first = item / blocks * positions_ + item % blocks * block_rows;
         const std::size_t last = std::min(first + block_rows, (item / blocks + 1) * positions_);
         std::size_t used = item * lists.capacity, values_used = item * value_capacity_;
@@ -68,15 +67,12 @@ void EventLists::list_positions(const Kernels& kernels, Threads& threads, const 
                 lists.starts.data()[list] = used;
                 if (source.counts) {
                     value_starts_.data()[list] = values_used;
-                    const std::size_t additions = kernels.list_counts(
-                        source.counts + step * size, size, steps, lists.indices.data() + used,
-                        values_.data() + values_used, ends, scratch_[thread].data());
-                    values_used += additions;
-                    block_additions_[item] += additions;
+                    values_used += kernels.list_counts(source.counts + step * size, size, steps,
+                                                       lists.indices.data() + used, values_.data() + values_used, ends,
+                                                       scratch_[thread].data());
                 } else {
-                    block_additions_[item] +=
-                        kernels.list_events(source.spikes + step * source.words, source.words, steps,
-                                            lists.indices.data() + used, ends, scratch_[thread].data());
+                    kernels.list_events(source.spikes + step * source.words, source.words, steps,
+                                        lists.indices.data() + used, ends, scratch_[thread].data());
                 }
                 used += ends[num_patterns - 1];
             }
@@ -84,12 +80,15 @@ void EventLists::list_positions(const Kernels& kernels, Threads& threads, const 
     });
 }
 
-void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count) {
+void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, const Source& source,
+                                  const std::vector<bool>& listed) {
     const std::size_t blocks = divide_up(positions_, block_rows);
-    threads.for_each(count * blocks, [&](std::size_t item, std::size_t) {
+    threads.for_each(listed.size() * blocks, [&](std::size_t item, std::size_t) {
+        if (!listed[item / blocks]) {
+            return;
+        }
         const std::size_t sample = item / blocks * positions_, first = item % blocks * block_rows;
         std::size_t used = item * rows_.capacity;
-        block_additions_[item] = 0;
         for (std::size_t row = first; row < std::min(first + block_rows, positions_); ++row) {
             for (std::size_t group = 0; group < num_groups_; ++group) {
                 PartOfRow parts[9];
@@ -106,8 +105,7 @@ void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, cons
                 const std::size_t list = (sample + row) * num_groups_ + group;
                 std::uint32_t* ends = rows_.ends.data() + list * num_patterns;
                 rows_.starts.data()[list] = used;
-                block_additions_[item] +=
-                    kernels.merge_events(parts, num_parts, rows_.indices.data() + used, ends);
+                kernels.merge_events(parts, num_parts, rows_.indices.data() + used, ends);
                 used += ends[num_patterns - 1];
             }
         }

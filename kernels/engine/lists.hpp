@@ -42,14 +42,13 @@ public:
         const std::uint32_t* ends;
     };
 
-    // Lists every row of `count` samples. A convolution's rows are put together from the lists of their nine neighbours:
+    // Lists every row of the samples that are `listed`. A convolution's rows are put together from the lists of their nine neighbours:
     // each position is sorted once, not nine times.
-    void list(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count,
+    void list(const Kernels& kernels, Threads& threads, const Source& source, const std::vector<bool>& listed,
               std::size_t time_steps);
 
     // Rows count through all samples.
     Row row(std::size_t row, std::size_t group) const;
-    std::uint64_t additions(std::size_t sample) const { return additions_[sample]; }
     std::size_t bytes() const;
 
 private:
@@ -62,9 +61,10 @@ private:
         void reserve(std::size_t num_blocks, std::size_t num_rows, std::size_t num_groups, std::size_t row_inputs);
     };
 
-    void list_positions(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count,
+    void list_positions(const Kernels& kernels, Threads& threads, const Source& source, const std::vector<bool>& listed,
                         Lists& lists);
-    void merge_neighbours(const Kernels& kernels, Threads& threads, const Source& source, std::size_t count);
+    void merge_neighbours(const Kernels& kernels, Threads& threads, const Source& source,
+                          const std::vector<bool>& listed);
     std::size_t steps_of(std::size_t group) const;
 
     std::size_t positions_ = 0, time_steps_ = 0, num_groups_ = 0;
@@ -73,7 +73,6 @@ private:
     Buffer<float> values_;
     Buffer<std::size_t> value_starts_;
     std::vector<Buffer<std::uint32_t>> scratch_;  // of each thread
-    std::vector<std::uint64_t> block_additions_, additions_;
 };
 
 }  // namespace spikformer::engine

@@ -54,8 +54,10 @@ void Network::reserve_desks(const Input& input) {
     }
     work.desks.resize(threads.count());
     for (Desk& desk : work.desks) {
+        const std::size_t rows = divide_up(fired_rows * input.time_steps, whole_rows) * whole_rows;
         desk.inputs.reserve(fired_rows * input.time_steps * most_inputs);
-        desk.currents.reserve(fired_rows * input.time_steps * widest_tile);
+        desk.whole_inputs.reserve(kernels.whole_linear ? rows * most_inputs : 0);
+        desk.currents.reserve(rows * widest_tile);
         desk.mixed.reserve(mixed);
         desk.products.reserve(products);
         desk.heads.reserve(heads);
@@ -82,7 +84,7 @@ std::size_t Network::buffer_bytes() const {
         sum += buffer->bytes();
     }
     for (const Desk& desk : work.desks) {
-        sum += desk.inputs.bytes() + desk.currents.bytes() + desk.mixed.bytes() +
+        sum += desk.inputs.bytes() + desk.whole_inputs.bytes() + desk.currents.bytes() + desk.mixed.bytes() +
                desk.products.bytes() + desk.heads.bytes();
     }
     return sum;

@@ -95,6 +95,7 @@ private:
     // Scratch of one thread.
     struct Desk {
         Buffer<float> inputs, currents, mixed;
+        Buffer<std::uint8_t> whole_inputs;
         Buffer<std::int32_t> products;
         Buffer<Word> heads;
     };
@@ -112,6 +113,8 @@ private:
         EventLists lists;
         std::vector<Desk> desks;
         std::vector<Tile> tiles;
+        std::vector<std::uint64_t> row_additions;  // of each row of each map
+        std::vector<bool> by_events;               // each sample
     };
 
     void reserve_desks(const Input& input);

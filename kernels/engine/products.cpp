@@ -1,5 +1,7 @@
 // Products with their neurons: by events or densely, sample by sample, tile by tile.
 #include <algorithm>
+#include <numeric>
+#include <type_traits>
 
 #include "chunk.hpp"
 
@@ -8,6 +10,31 @@ namespace {
 
 constexpr std::size_t items_per_thread = 3;         // so that none waits long for the last
 constexpr std::size_t cached_weights = 512 * 1024;  // bytes: a part of a second-level cache
+
+// How many of three neighbours along one side of a map there are.
+std::size_t reach(std::size_t place, std::size_t length) {
+    return 1 + (place > 0) + (place + 1 < length);
+}
+
+// A thread's products in whole numbers, if there are any.
+class WholeProducts {
+public:
+    explicit WholeProducts(const Kernels* kernels) : kernels(kernels) {
+        if (kernels) {
+            kernels->begin_whole();
+        }
+    }
+    ~WholeProducts() {
+        if (kernels) {
+            kernels->end_whole();
+        }
+    }
+    WholeProducts(const WholeProducts&) = delete;
+    WholeProducts& operator=(const WholeProducts&) = delete;
+
+private:
+    const Kernels* kernels;
+};
 
 }  // namespace
 
@@ -44,36 +71,75 @@ void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target
     }
 }
 
-void Chunk::list_events(const Source& source, LayerReport& told) {
-    const Stopwatch watch(told.list_seconds);
-    work.lists.list(kernels, net.threads, source, count, time_steps);
+// How many additions events would take, and with them the cheaper way for each sample.
+void Chunk::choose_ways(const Source& source, LayerReport& told) {
+    work.row_additions.resize(count * source.height);
+    net.threads.for_each(count * source.height, [&](std::size_t item, std::size_t) {
+        work.row_additions[item] = count_additions(source, item / source.height, item % source.height);
+    });
+    work.by_events.assign(count, net.way == Way::events);
+    const double inputs = static_cast<double>(source.positions() * time_steps * source.row_inputs());
     for (std::size_t sample = 0; sample < count; ++sample) {
-        told.additions += static_cast<double>(work.lists.additions(sample));
-        told.dense_samples += takes_dense(source, sample);
+        const auto rows = work.row_additions.begin() + static_cast<std::ptrdiff_t>(sample * source.height);
+        const auto additions = static_cast<double>(
+            std::accumulate(rows, rows + static_cast<std::ptrdiff_t>(source.height), std::uint64_t{0}));
+        if (net.way == Way::measured) {
+            work.by_events[sample] = additions <= net.crossover * inputs;
+        }
+        told.additions += additions;
+        told.dense_samples += !work.by_events[sample];
     }
     told.samples += count;
-    told.inputs += static_cast<double>(count * source.positions() * time_steps * source.row_inputs());
+    told.inputs += static_cast<double>(count) * inputs;
+}
+
+// Of one row of a map: in a convolution, a position is seen by all its neighbours.
+std::uint64_t Chunk::count_additions(const Source& source, std::size_t sample, std::size_t row) const {
+    const std::size_t first = (sample * source.height + row) * source.width, depth = time_steps * source.words;
+    if (source.counts) {
+        return kernels.count_active(source.counts + first * depth * word_bits, source.width * depth * word_bits);
+    }
+    if (!source.neighbours) {
+        return kernels.count_spikes(source.spikes + first * depth, source.width * depth);
+    }
+    std::uint64_t additions = 0;
+    for (std::size_t x = 0; x < source.width; ++x) {
+        additions += kernels.count_spikes(source.spikes + (first + x) * depth, depth) * reach(x, source.width);
+    }
+    return additions * reach(row, source.height);
+}
+
+void Chunk::list_events(const Source& source, LayerReport& told) {
+    const Stopwatch watch(told.list_seconds);
+    choose_ways(source, told);
+    if (std::count(work.by_events.begin(), work.by_events.end(), true) > 0) {
+        work.lists.list(kernels, net.threads, source, work.by_events, time_steps);
+    }
 }
 
 // One sample: the currents of a few rows in one tile, then their neurons; then the same rows in the next tile.
 void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
                            Desk& desk) {
     const std::size_t positions = source.positions(), row_size = time_steps * kernels.tile;
-    const bool dense = takes_dense(source, sample);
+    const bool dense = !work.by_events[sample], whole = dense && kernels.whole_linear;
+    const WholeProducts products(whole ? &kernels : nullptr);
     float* currents = desk.currents.data();
     for (std::size_t begin = 0; begin < positions; begin += fired_rows) {
         const std::size_t rows = std::min(fired_rows, positions - begin);
-        if (dense) {
-            for (std::size_t r = 0; r < rows; ++r) {
-                expand_row(source, sample, begin + r,
-                           desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
-            }
+        const std::uint8_t* whole_inputs = whole ? whole_rows_of(source, sample, begin, rows, desk) : nullptr;
+        for (std::size_t r = 0; dense && !whole && r < rows; ++r) {
+            expand_row(source, sample, begin + r, desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
         }
         for (const Tile* tile = first_tile; tile != last_tile; ++tile) {
             const Layer& layer = *tile->layer;
             const float* weights = layer.weights.data() + tile->index * layer.num_inputs * kernels.tile;
             if (layer.only_pads(tile->index * kernels.tile)) {
                 std::fill_n(currents, rows * row_size, 0.0f);
+            } else if (whole) {
+                const std::size_t first_output = tile->index * kernels.tile;
+                kernels.whole_linear(whole_inputs, rows * time_steps, layer.num_inputs,
+                                     layer.digits.data() + first_output * layer.num_inputs * num_digits,
+                                     layer.scales.data() + first_output * num_digits, kernels.tile, currents);
             } else if (dense) {
                 kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
             } else {
@@ -103,33 +169,40 @@ void Chunk::add_events(const Source& source, std::size_t row, const float* weigh
     }
 }
 
-// All steps [T][row_words * 64] of what a row sees, as floats; beyond the border there is silence.
-void Chunk::expand_row(const Source& source, std::size_t sample, std::size_t row, float* values) const {
+// Rows [T][row_words * 64] in bytes: counts lie that way already.
+const std::uint8_t* Chunk::whole_rows_of(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
+                                         Desk& desk) const {
+    const std::size_t row_size = time_steps * source.row_words() * word_bits;
+    if (source.counts) {
+        return source.counts + (sample * source.positions() + begin) * row_size;
+    }
+    for (std::size_t r = 0; r < rows; ++r) {
+        expand_row(source, sample, begin + r, desk.whole_inputs.data() + r * row_size);
+    }
+    return desk.whole_inputs.data();
+}
+
+// All steps [T][row_words * 64] of what a row sees, as floats or bytes; beyond the border there is silence.
+template <typename Value>
+void Chunk::expand_row(const Source& source, std::size_t sample, std::size_t row, Value* values) const {
     const std::size_t size = source.words * word_bits, first = sample * source.positions();
     for (std::size_t t = 0; t < time_steps; ++t) {
-        if (source.counts) {
-            kernels.expand_counts(source.counts + ((first + row) * time_steps + t) * size, size, values);
-            values += size;
-            continue;
-        }
         for (std::size_t place = 0; place < (source.neighbours ? 9 : 1); ++place, values += size) {
             std::size_t position = row;
             if (source.neighbours && !neighbour(source.height, source.width, row, place, position)) {
-                std::fill_n(values, size, 0.0f);
+                std::fill_n(values, size, Value{0});
                 continue;
             }
-            kernels.expand_spikes(source.spikes + ((first + position) * time_steps + t) * source.words, source.words,
-                                  values);
+            const std::size_t step = (first + position) * time_steps + t;
+            if constexpr (std::is_same_v<Value, std::uint8_t>) {
+                kernels.expand_whole(source.spikes + step * source.words, source.words, values);
+            } else if (source.counts) {
+                kernels.expand_counts(source.counts + step * size, size, values);
+            } else {
+                kernels.expand_spikes(source.spikes + step * source.words, source.words, values);
+            }
         }
     }
-}
-
-bool Chunk::takes_dense(const Source& source, std::size_t sample) const {
-    if (net.way != Way::measured) {
-        return net.way == Way::dense;
-    }
-    const std::size_t inputs = source.positions() * time_steps * source.row_inputs();
-    return static_cast<double>(work.lists.additions(sample)) > net.crossover * static_cast<double>(inputs);
 }
 
 }  // namespace spikformer::engine

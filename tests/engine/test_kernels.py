@@ -12,10 +12,13 @@ from spikformer import _native
 from spikformer.engine.reference import (
     add_spikes_reference,
     attend_reference,
+    count_active_reference,
     count_linear_reference,
+    count_spikes_reference,
     dense_linear_reference,
     expand_counts_reference,
     expand_spikes_reference,
+    expand_whole_reference,
     fire_reference,
     list_counts_reference,
     list_events_reference,
@@ -26,6 +29,7 @@ from spikformer.engine.reference import (
     read_out_reference,
     spike_linear_reference,
     unpack_spikes,
+    whole_linear_reference,
 )
 
 
@@ -36,7 +40,9 @@ def runs_here(name: str) -> bool:
         return False
 
 
-SETS = [name for name in ("scalar", "avx2", "avx512", "neon") if runs_here(name)]
+SETS = [name for name in ("scalar", "avx2", "avx512", "amx", "neon") if runs_here(name)]
+WHOLE = [name for name in SETS if _native.Kernels(name).multiplies_whole]
+HALF_A_STEP = 2.0**-22.99  # of the largest weight, at most: how far a weight in whole numbers is off
 quickly = settings(max_examples=60, deadline=None)
 densities = st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0])  # from silence to all ones
 seeds = st.integers(0, 10**6)
@@ -174,6 +180,36 @@ def test_dense_linear(kernels, neighbours, channels, outputs, rows, time_steps, 
     assert not ours[:, outputs:].any()
 
 
+@pytest.mark.skipif(not WHOLE, reason="no instruction set of this machine multiplies whole numbers")
+@products
+@example(neighbours=9, channels=150, outputs=1, rows=4, time_steps=9, density=1.0, seed=0)
+@quickly
+def test_whole_linear(neighbours, channels, outputs, rows, time_steps, density, seed) -> None:
+    kernels = _native.Kernels(WHOLE[0])
+    product = Product(kernels, neighbours, channels, outputs, seed)
+    most = product.rng.choice([1, 9, 255])
+    shape = (rows * time_steps * 3, neighbours * channels)
+    counts = product.rng.integers(1, most + 1, shape, np.uint8) * draw_spikes(product.rng, density, *shape)
+    ours = kernels.whole_linear(product.layer, product.spread(counts))
+    assert_same_bits(ours, pad(whole_linear_reference(counts, product.weights)))
+    exact = counts.astype(np.float64) @ product.weights.T.astype(np.float64)
+    largest = np.abs(product.weights).max(axis=1)
+    off = np.abs(ours[:, :outputs] - exact)
+    assert (off <= HALF_A_STEP * (counts.sum(axis=1, keepdims=True) * largest + np.abs(exact))).all()
+
+
+@pytest.mark.skipif(not WHOLE, reason="no instruction set of this machine multiplies whole numbers")
+@pytest.mark.parametrize("size", [0.0, 1e-45, 1e-38, 2.0**-126, 0.99609375, 0.998, 1.0, 3e38])
+def test_weights_of_any_size_become_whole_numbers(size: float) -> None:
+    kernels = _native.Kernels(WHOLE[0])
+    weights = np.array([[size, -size, size / 3, -size / 3, 0]], np.float32)
+    layer = kernels.pack(weights[:, None], np.zeros(1, np.float32))
+    inputs = np.eye(5, 64, dtype=np.uint8)
+    ours = kernels.whole_linear(layer, inputs)
+    assert_same_bits(ours[:, :1], whole_linear_reference(inputs[:, :5], weights))
+    np.testing.assert_allclose(ours[:, 0], weights[0], rtol=0, atol=max(2.0**-127, size * HALF_A_STEP))
+
+
 def test_a_row_of_a_dense_product_does_not_feel_the_other_rows(kernels: _native.Kernels) -> None:
     product = Product(kernels, 1, 130, 70, seed=0)
     inputs = product.spread(draw_floats(product.rng, 77, 130))
@@ -268,6 +304,10 @@ def test_the_residual_stream(kernels, words: int, highest: int, density: float, 
     assert_same_bits(counts, before)
     assert_same_bits(kernels.expand_spikes(pack_spikes(spikes)), expand_spikes_reference(spikes))
     assert_same_bits(kernels.expand_counts(counts[5:]), expand_counts_reference(counts[5:]))
+    assert kernels.count_spikes(pack_spikes(spikes)) == count_spikes_reference(spikes)
+    assert kernels.count_active(counts[5:]) == count_active_reference(counts[5:])
+    if kernels.multiplies_whole:
+        assert_same_bits(kernels.expand_whole(pack_spikes(spikes)), expand_whole_reference(spikes))
 
 
 @given(tokens=st.integers(1, 200), width=st.integers(0, 150), classes=st.integers(0, 12), seed=seeds)

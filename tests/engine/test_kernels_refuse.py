@@ -10,6 +10,9 @@ from spikformer import _native
 
 BEST = _native.Kernels("best")
 LAYER = BEST.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))  # 576 inputs, 128 outputs when padded
+SCALAR = _native.Kernels("scalar")
+SCALAR_LAYER = SCALAR.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))
+NO_WHOLE = r"The instruction set scalar does not multiply whole numbers\."
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
 
@@ -65,6 +68,10 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: BEST.spike_linear(LAYER, np.broadcast_to(words(1, 3, 9), (2, 3, 9))), shape("spikes", "rows, T, 9")),
     (lambda: BEST.count_linear(LAYER, counts(2, 3, 27)), shape("counts", "rows, T, 576")),
     (lambda: BEST.dense_linear(LAYER, floats(2, 27)), shape("inputs", "rows, 576")),
+    (lambda: SCALAR.whole_linear(SCALAR_LAYER, counts(2, 576)), NO_WHOLE),
+    (lambda: SCALAR.expand_whole(words(2)), NO_WHOLE),
+    (lambda: BEST.count_spikes(words(2, 2)), shape("spikes", "words")),
+    (lambda: BEST.count_active(counts(2, 2)), shape("counts", "size")),
     (lambda: BEST.fire(floats(64), floats(64), NEURON, None), shape("currents", "T, width")),
     (lambda: BEST.fire(floats(2, 65), floats(65), NEURON, None), r"The width must be a multiple of 64, got 65\."),
     (lambda: BEST.fire(floats(2, 64), floats(128), NEURON, None), shape("bias", "64")),
@@ -97,10 +104,18 @@ def test_wrong_arrays_are_refused_in_a_sentence(call: Callable[[], object], sent
 
 
 def test_a_layer_is_read_only_by_kernels_with_its_tiles() -> None:
-    scalar = _native.Kernels("scalar")
-    if scalar.tile != BEST.tile:
+    if SCALAR.tile != BEST.tile:
         with pytest.raises(ValueError, match=r"packed in tiles of \d+, but these kernels read tiles of \d+; pack it"):
-            scalar.spike_linear(LAYER, words(1, 1, 9))
+            SCALAR.spike_linear(LAYER, words(1, 1, 9))
+
+
+@pytest.mark.skipif(not BEST.multiplies_whole, reason="no instruction set of this machine multiplies whole numbers")
+def test_whole_numbers_want_rows_of_bytes_and_a_layer_that_was_packed_for_them() -> None:
+    with pytest.raises(ValueError, match=shape("inputs", "rows, 576")):
+        BEST.whole_linear(LAYER, counts(2, 27))
+    with pytest.raises(ValueError, match=r"^The layer was packed by kernels that do not multiply whole numbers\.$"):
+        BEST.whole_linear(_native.Kernels("avx512").pack(floats(2, 9, 3), floats(2)), counts(2, 576))
+    assert BEST.whole_linear(LAYER, counts(0, 576)).shape == (0, 128)
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,14 @@ void compare_stream(Comparison& compare, Draws& draws, std::size_t words, double
         kernels.add_spikes(spikes.data(), words, sums.data());
         return Bytes().add(sums);
     }, "words", words, "density", density);
+    compare("count_spikes", [&](const Kernels& kernels) {
+        const std::size_t count = kernels.count_spikes(spikes.data(), words);
+        return Bytes().add(&count, 1);
+    }, "words", words, "density", density);
+    compare("count_active", [&](const Kernels& kernels) {
+        const std::size_t count = kernels.count_active(counts.data() + 5, size - 5);
+        return Bytes().add(&count, 1);
+    }, "size", size - 5, "density", density);
     compare("expand_spikes", [&](const Kernels& kernels) {
         Output<float> values(size);
         kernels.expand_spikes(spikes.data(), words, values.data());

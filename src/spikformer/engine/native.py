@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MOST_THREADS = 1024
 INSTRUCTIONS = "SPIKFORMER_INSTRUCTIONS"
-"""Environment variable: scalar, neon, avx2 or avx512 instead of the best that this machine has."""
+"""Environment variable: scalar, neon, avx2, avx512 or amx instead of the best that this machine has."""
 
 
 def native_core() -> ModuleType:

@@ -3,8 +3,8 @@
     T steps, C channels, K inputs of a row (neighbours times channels), O outputs, N tokens, D features of a head
 
 Spikes are booleans here and bits in the kernels, where 64 channels share a word: `pack_spikes` and `unpack_spikes` are
-the bridge. Whole numbers, bits and sums of events are equal to the kernels' to the last bit, because the order of a sum
-of events is part of its definition. Dense products and the readout are only close.
+the bridge. Whole numbers, their products, bits and sums of events are equal to the kernels' to the last bit, because
+the order of a sum of events is part of its definition. Dense products of floats and the readout are only close.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Floats = NDArray[np.float32]
 WORD_BITS = 64
 GROUP_STEPS = 4
 NUM_PATTERNS = 2**GROUP_STEPS
+
+_MOST_WHOLE = 0x7F7F7F  # of three signed bytes
 
 
 def pack_spikes(spikes: Spikes) -> Words:
@@ -97,6 +99,24 @@ def dense_linear_reference(inputs: Floats, weights: Floats) -> Floats:
     return (inputs.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.float32)
 
 
+def whole_linear_reference(inputs: Counts, weights: Floats) -> Floats:
+    """Counts [rows, K] · weights [O, K] in whole numbers: a weight is three signed bytes, each with an exact sum.
+
+    The bytes of an output count powers of two, the least that its largest weight allows; 2^-126 is the smallest.
+    """
+    most = np.abs(weights).max(axis=1).astype(np.float64)  # [O]
+    exponents = np.frexp(most)[1] - 23
+    exponents += np.ldexp(most, -exponents) > _MOST_WHOLE
+    exponents = np.maximum(exponents, -126)
+    rest = np.rint(np.ldexp(weights.astype(np.float64), -exponents[:, None])).astype(np.int64)
+    total = np.zeros((len(inputs), len(weights)), np.float32)
+    for scale in np.ldexp(1.0, exponents + np.arange(0, 24, 8)[:, None]):  # from the lowest digit on
+        digits = rest.astype(np.int8)
+        rest = (rest - digits) >> 8
+        total = (total + (inputs.astype(np.int64) @ digits.T.astype(np.int64)) * scale).astype(np.float32)
+    return total
+
+
 def fire_reference(
     currents: Floats, bias: Floats, neuron: tuple[float, float, float, float], initial: Floats | None = None
 ) -> tuple[Spikes, Floats]:
@@ -142,6 +162,21 @@ def expand_spikes_reference(spikes: Spikes) -> Floats:
 def expand_counts_reference(counts: Counts) -> Floats:
     """Counts as floats."""
     return counts.astype(np.float32)
+
+
+def expand_whole_reference(spikes: Spikes) -> Counts:
+    """Spikes as 0 and 1, in bytes."""
+    return spikes.astype(np.uint8)
+
+
+def count_spikes_reference(spikes: Spikes) -> int:
+    """How many there are."""
+    return int(spikes.sum())
+
+
+def count_active_reference(counts: Counts) -> int:
+    """How many are not 0."""
+    return int(np.count_nonzero(counts))
 
 
 def sum_tokens_reference(counts: Counts, features: int) -> NDArray[np.int32]:
