@@ -37,8 +37,7 @@ def cases() -> dict[str, Case]:
     row = nine.swapaxes(0, 1).reshape(STEPS, -1)
     weights, bias = rng.standard_normal((WIDTH, WIDTH), np.float32), np.zeros(WIDTH, np.float32)
     values = rng.random((TOKENS * STEPS, WIDTH), np.float32)
-    currents = rng.standard_normal((STEPS, TOKENS * WIDTH), np.float32)
-    no_bias = np.zeros(TOKENS * WIDTH, np.float32)
+    currents = rng.standard_normal((STEPS, TOKENS, WIDTH), np.float32)
     heads = [draw_spikes(rng, 0.1, (TOKENS, 1, HEAD))[:, 0] for _ in range(3)]
     pixels = draw_spikes(rng, 0.1, (1024, 1, STEPS * 192)).reshape(32, 32, -1)
     head, head_bias = rng.standard_normal((CLASSES, WIDTH), np.float32), np.zeros(CLASSES, np.float32)
@@ -95,9 +94,9 @@ def cases() -> dict[str, Case]:
             partial(twin.whole_linear_reference, counts.reshape(-1, WIDTH), weights),
         ),
         "fire": (
-            f"{TOKENS * WIDTH} neurons, {STEPS} steps",
-            lambda k: partial(k.fire, currents, no_bias, NEURON, None),
-            partial(twin.fire_reference, currents, no_bias, NEURON),
+            f"{TOKENS} rows of {WIDTH} neurons, {STEPS} steps",
+            lambda k: partial(k.fire, currents, bias, NEURON, None),
+            partial(twin.fire_reference, currents, bias, NEURON),
         ),
         "attend, key_value_first": attend("key_value_first"),
         "attend, query_key_first": attend("query_key_first"),

@@ -23,24 +23,29 @@ constexpr std::int64_t most_count = std::numeric_limits<std::uint8_t>::max();
 std::tuple<Result<Word>, Result<float>> fire(const Kernels& kernels, const Given<float>& currents,
                                              const Given<float>& bias, const Neuron& neuron,
                                              const std::optional<Given<float>>& initial) {
-    check("currents", currents, {"T", "width"}, true);
-    const std::size_t time_steps = currents.shape(0), width = currents.shape(1);
+    check("currents", currents, {"T", "rows", "width"}, true);
+    const std::size_t time_steps = currents.shape(0), rows = currents.shape(1), width = currents.shape(2);
     require(width % word_bits == 0, "The width must be a multiple of 64, got " + std::to_string(width) + ".");
     check("bias", bias, {width});
     if (initial) {
-        check("initial", *initial, {width});
+        check("initial", *initial, {rows, width});
     }
     const Dynamics dynamics = dynamics_of(neuron);
-    const std::size_t current_stride = currents.stride(0) == 0 ? 0 : width;
-    Result<Word> spikes = make_result<Word>({time_steps, width / word_bits});
-    Result<float> voltage = make_result<float>({width});
+    Result<Word> spikes = make_result<Word>({time_steps, rows, width / word_bits});
+    Result<float> voltage = make_result<float>({rows, width});
     {
         const nb::gil_scoped_release unlocked;
-        unsigned char* bits = reinterpret_cast<unsigned char*>(spikes.data());
+        Firing firing;
+        firing.current_row = firing.state_row = width;
+        firing.current_step = currents.stride(0) == 0 ? 0 : rows * width;
+        firing.spike_row = width / 8;
+        firing.spike_step = rows * width / 8;
         for (std::size_t begin = 0; begin < width; begin += kernels.tile) {
-            kernels.fire(currents.data() + begin, current_stride, time_steps, bias.data() + begin, dynamics,
-                         initial ? initial->data() + begin : nullptr, voltage.data() + begin, bits + begin / 8,
-                         width / 8);
+            firing.currents = currents.data() + begin;
+            firing.spikes = reinterpret_cast<unsigned char*>(spikes.data()) + begin / 8;
+            firing.initial = initial ? initial->data() + begin : nullptr;
+            firing.voltage = voltage.data() + begin;
+            kernels.fire(firing, rows, time_steps, bias.data() + begin, dynamics);
         }
     }
     return {spikes, voltage};

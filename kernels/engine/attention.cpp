@@ -56,16 +56,20 @@ void Chunk::attend(const Block& block, Word* spikes) {
         }
         const std::size_t first_channel = first_head * head_dim;
         const std::size_t channels = std::min(width, stream_words * word_bits - first_channel);
-        for (std::size_t n = 0; n < num_tokens; ++n) {
-            const std::size_t position = sample * num_tokens + n;
-            unsigned char* bits = reinterpret_cast<unsigned char*>(spikes + position * time_steps * stream_words);
-            for (std::size_t c = 0; c < channels; c += kernels.tile) {
-                const std::size_t channel = first_channel + c;
-                const std::size_t place = offset + position * stream_words * word_bits + channel;
-                kernels.fire(currents + n * time_steps * width + c, width, time_steps, net.no_bias.data(), block.mixed,
-                             state ? state + place : nullptr, next_state ? next_state + place : nullptr,
-                             bits + channel / 8, stream_words * sizeof(Word));
-            }
+        Firing firing;
+        firing.current_step = width;
+        firing.current_row = time_steps * width;
+        firing.spike_step = stream_words * sizeof(Word);
+        firing.spike_row = time_steps * firing.spike_step;
+        firing.state_row = stream_words * word_bits;
+        for (std::size_t c = 0; c < channels; c += kernels.tile) {
+            const std::size_t channel = first_channel + c, position = sample * num_tokens;
+            const std::size_t place = offset + position * firing.state_row + channel;
+            firing.currents = currents + c;
+            firing.spikes = reinterpret_cast<unsigned char*>(spikes) + position * firing.spike_row + channel / 8;
+            firing.initial = state ? state + place : nullptr;
+            firing.voltage = next_state ? next_state + place : nullptr;
+            kernels.fire(firing, num_tokens, time_steps, net.no_bias.data(), block.mixed);
         }
     });
     told.samples += count;

@@ -140,24 +140,31 @@ void Chunk::convolve_pixels(const Layer& layer, Word* spikes) {
                 kernels.dense_linear(desk.inputs.data(), rows * frames, layer.num_inputs,
                                      layer.weights.data() + tile * layer.num_inputs * kernels.tile, currents);
             }
-            for (std::size_t r = 0; r < rows; ++r) {
-                fire_tile(layer, tile, currents + r * frames * kernels.tile, input.still ? 0 : kernels.tile,
-                          sample * positions + begin + r, offset, spikes);
-            }
+            fire_tile(layer, tile, currents, frames * kernels.tile, input.still ? 0 : kernels.tile,
+                      sample * positions + begin, rows, offset, spikes);
         }
     });
     record(layer.name, positions, layer.num_outputs, spikes);
 }
 
-// `position` counts through all samples of the chunk; `offset` is where the layer's voltages of its first sample are.
-void Chunk::fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_stride,
-                      std::size_t position, std::size_t offset, Word* spikes) {
-    const std::size_t step_bytes = layer.words * sizeof(Word);
-    unsigned char* bits = reinterpret_cast<unsigned char*>(spikes + position * time_steps * layer.words);
-    const std::size_t place = offset + position * layer.width() + tile * kernels.tile;
-    kernels.fire(currents, current_stride, time_steps, layer.bias.data() + tile * kernels.tile, layer.dynamics,
-                 state ? state + place : nullptr, next_state ? next_state + place : nullptr,
-                 bits + tile * kernels.tile / 8, step_bytes);
+// Rows are positions one after another. `position` counts through all samples of the chunk; `offset` is where the layer's
+// voltages of its first sample are.
+void Chunk::fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_row,
+                      std::size_t current_step, std::size_t position, std::size_t rows, std::size_t offset,
+                      Word* spikes) {
+    const std::size_t first_output = tile * kernels.tile;
+    const std::size_t place = offset + position * layer.width() + first_output;
+    Firing firing;
+    firing.currents = currents;
+    firing.current_row = current_row;
+    firing.current_step = current_step;
+    firing.spikes = reinterpret_cast<unsigned char*>(spikes + position * time_steps * layer.words) + first_output / 8;
+    firing.spike_step = layer.words * sizeof(Word);
+    firing.spike_row = time_steps * firing.spike_step;
+    firing.initial = state ? state + place : nullptr;
+    firing.voltage = next_state ? next_state + place : nullptr;
+    firing.state_row = layer.width();
+    kernels.fire(firing, rows, time_steps, layer.bias.data() + first_output, layer.dynamics);
 }
 
 void Chunk::pool_map(const Source& map, Word* pooled) {

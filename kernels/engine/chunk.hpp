@@ -56,8 +56,8 @@ private:
     void multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
                         Desk& desk);
     void add_events(const Source& source, std::size_t row, const float* weights, float* currents) const;
-    void fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_stride,
-                   std::size_t position, std::size_t offset, Word* spikes);
+    void fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_row,
+                   std::size_t current_step, std::size_t position, std::size_t rows, std::size_t offset, Word* spikes);
 
     const std::uint8_t* whole_rows_of(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
                                       Desk& desk) const;

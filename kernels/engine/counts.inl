@@ -10,8 +10,20 @@ std::size_t count_spikes(const Word* spikes, std::size_t words) {
 }
 
 std::size_t count_active(const std::uint8_t* counts, std::size_t size) {
-    std::size_t active = 0;
-    for (std::size_t i = 0; i < size; ++i) {
+    std::size_t active = 0, i = 0;
+    for (; i + word_bits <= size; i += word_bits) {
+#if SPIKFORMER_LANES == 16
+        const __m512i some = _mm512_loadu_si512(counts + i);
+        active += static_cast<std::size_t>(__builtin_popcountll(_mm512_test_epi8_mask(some, some)));
+#else
+        std::uint8_t some = 0;  // 64 at most: a byte is enough, and narrow lanes are many
+        for (std::size_t j = 0; j < word_bits; ++j) {
+            some = static_cast<std::uint8_t>(some + (counts[i + j] != 0));
+        }
+        active += some;
+#endif
+    }
+    for (; i < size; ++i) {
         active += counts[i] != 0;
     }
     return active;

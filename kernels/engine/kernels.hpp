@@ -42,11 +42,9 @@ struct Kernels {
     void (*whole_linear)(const std::uint8_t* inputs, std::size_t rows, std::size_t num_inputs,
                          const std::int8_t* digits, const float* scales, std::size_t tile, float* currents);
 
-    // Bias and neuron over all steps: `tile` bits a step, `spike_stride` bytes apart. Steps of the current are
-    // `current_stride` floats apart (0 repeats one). `initial` and `voltage` may be null, or the same.
-    void (*fire)(const float* currents, std::size_t current_stride, std::size_t time_steps, const float* bias,
-                 const Dynamics& dynamics, const float* initial, float* voltage, unsigned char* spikes,
-                 std::size_t spike_stride);
+    // Bias and neuron over all steps, row by row: `tile` bits a step.
+    void (*fire)(const Firing& firing, std::size_t rows, std::size_t time_steps, const float* bias,
+                 const Dynamics& dynamics);
 
     // products[n][head_dim] = (Q K^T V)[n] of one head at one step; `shared` is scratch, head_dim * head_dim.
     void (*attend_query_key_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,

@@ -45,4 +45,15 @@ struct Dynamics {
     float gain, leak, v_threshold, v_reset;
 };
 
+// What a tile of neurons reads and writes, and how far apart rows and steps are, in elements.
+struct Firing {
+    const float* currents;
+    std::size_t current_row, current_step;  // 0 repeats one step's
+    unsigned char* spikes;
+    std::size_t spike_row, spike_step;
+    const float* initial;  // null: at rest
+    float* voltage;        // null, or where the last ones go; may be `initial`
+    std::size_t state_row;
+};
+
 }  // namespace spikformer::engine

@@ -126,23 +126,39 @@ std::size_t list_counts(const std::uint8_t* row, std::size_t size, std::size_t n
     return additions;
 }
 
+// The patterns that a part has events of, one bit each.
+inline std::uint32_t patterns_of(const std::uint32_t* ends) {
+    std::uint32_t found = 0;
+    for (std::size_t pattern = 1; pattern < num_patterns; ++pattern) {
+        found |= static_cast<std::uint32_t>(ends[pattern] != ends[pattern - 1]) << pattern;
+    }
+    return found;
+}
+
 // Sixteen indices at a time, wanted or not: most parts have fewer of a pattern, and a copy costs less than a decision.
+// Most rows have few patterns.
 std::size_t merge_events(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends) {
+    std::uint32_t found = 0;
+    for (std::size_t p = 0; p < num_parts; ++p) {
+        found |= patterns_of(parts[p].ends);
+    }
     std::uint32_t used = 0;
     std::size_t additions = 0;
     ends[0] = 0;
     for (std::size_t pattern = 1; pattern < num_patterns; ++pattern) {
-        for (std::size_t p = 0; p < num_parts; ++p) {
+        for (std::size_t p = 0; found >> pattern & 1 && p < num_parts; ++p) {
             const PartOfRow part = parts[p];
             const std::uint32_t begin = part.ends[pattern - 1], number = part.ends[pattern] - begin;
-            for (std::uint32_t done = 0; done < number; done += merge_margin) {
+            std::uint32_t done = 0;
+            do {
                 Index some[merge_margin];
                 std::memcpy(some, part.indices + begin + done, sizeof some);
                 for (Index& index : some) {
                     index = static_cast<Index>(index + part.first);
                 }
                 std::memcpy(indices + used + done, some, sizeof some);
-            }
+                done += merge_margin;
+            } while (done < number);
             used += number;
         }
         ends[pattern] = used;

@@ -147,10 +147,8 @@ void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile*
                     add_events(source, sample * positions + begin + r, weights, currents + r * row_size);
                 }
             }
-            for (std::size_t r = 0; r < rows; ++r) {
-                fire_tile(layer, tile->index, currents + r * row_size, kernels.tile, sample * positions + begin + r,
-                          tile->state_offset, tile->spikes);
-            }
+            fire_tile(layer, tile->index, currents, row_size, kernels.tile, sample * positions + begin, rows,
+                      tile->state_offset, tile->spikes);
         }
     }
 }

@@ -225,29 +225,37 @@ def test_the_last_of_all_inputs_has_an_index(kernels: _native.Kernels) -> None:
     assert kernels.list_events(spikes[0])[0].tolist() == [65535]
 
 
-@given(time_steps=st.integers(0, 9), words=st.integers(0, 4), neuron=neurons, started=st.booleans(), seed=seeds)
+@given(
+    time_steps=st.integers(0, 9),
+    rows=st.integers(0, 5),
+    words=st.integers(0, 4),
+    neuron=neurons,
+    started=st.booleans(),
+    seed=seeds,
+)
 @quickly
-def test_fire(kernels, time_steps, words, neuron, started, seed) -> None:
+def test_fire(kernels, time_steps, rows, words, neuron, started, seed) -> None:
     rng, width = np.random.default_rng(seed), words * 64
-    currents, bias = draw_floats(rng, time_steps, width), draw_floats(rng, width)
-    currents[:, ::5] = np.round(currents[:, ::5])  # with its bias, now and then exactly at the threshold
+    currents, bias = draw_floats(rng, time_steps, rows, width), draw_floats(rng, width)
+    currents[..., ::5] = np.round(currents[..., ::5])  # with its bias, now and then exactly at the threshold
     bias[::5] = 0
-    initial = draw_floats(rng, width) if started else None
+    initial = draw_floats(rng, rows, width) if started else None
     spikes, voltage = kernels.fire(currents, bias, neuron, initial)
     expected_spikes, expected_voltage = fire_reference(currents, bias, neuron, initial)
     assert_same_bits(spikes, pack_spikes(expected_spikes))
     assert_same_bits(voltage, expected_voltage)
     if time_steps > 0:  # and operation for operation what training computes
-        trained, last = np.empty_like(currents), np.empty_like(bias)
-        _native.lif_forward(currents + bias, initial, trained, None, last, *neuron)
-        assert_same_bits(spikes, pack_spikes(trained == 1))
-        assert_same_bits(voltage, last)
+        flat = (currents + bias).reshape(time_steps, rows * width)
+        trained, last = np.empty_like(flat), np.empty_like(flat[0])
+        _native.lif_forward(flat, None if initial is None else initial.reshape(-1), trained, None, last, *neuron)
+        assert_same_bits(spikes, pack_spikes((trained == 1).reshape(currents.shape)))
+        assert_same_bits(voltage, last.reshape(rows, width))
 
 
 def test_a_still_current_may_be_one_row_for_all_steps(kernels: _native.Kernels) -> None:
-    row = draw_floats(np.random.default_rng(0), 1, 128) + 1
+    row = draw_floats(np.random.default_rng(0), 1, 3, 128) + 1
     neuron, bias = (0.5, 1.0, 1.0, 0.0), np.zeros(128, np.float32)
-    repeated = kernels.fire(np.broadcast_to(row, (7, 128)), bias, neuron, None)
+    repeated = kernels.fire(np.broadcast_to(row, (7, 3, 128)), bias, neuron, None)
     copied = kernels.fire(np.repeat(row, 7, axis=0), bias, neuron, None)
     for ours, expected in zip(repeated, copied, strict=True):
         assert_same_bits(ours, expected)
@@ -255,7 +263,7 @@ def test_a_still_current_may_be_one_row_for_all_steps(kernels: _native.Kernels) 
 
 @pytest.mark.parametrize("current", [np.inf, -np.inf, np.nan])
 def test_no_current_is_too_strange_for_a_neuron(kernels: _native.Kernels, current: float) -> None:
-    currents, bias, neuron = np.full((3, 64), current, np.float32), np.zeros(64, np.float32), (0.5, 1.0, 1.0, 0.0)
+    currents, bias, neuron = np.full((3, 2, 64), current, np.float32), np.zeros(64, np.float32), (0.5, 1.0, 1.0, 0.0)
     spikes, voltage = kernels.fire(currents, bias, neuron, None)
     with np.errstate(invalid="ignore"):
         expected_spikes, expected_voltage = fire_reference(currents, bias, neuron)

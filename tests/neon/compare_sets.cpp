@@ -123,16 +123,17 @@ void compare_dense(Comparison& compare, Draws& draws, std::size_t rows, std::siz
 // `drive` is added to every bias: from hardly a spike to hardly a silence.
 void compare_fire(Comparison& compare, Draws& draws, std::size_t width, std::size_t time_steps, float drive,
                   const Dynamics& dynamics) {
-    const std::vector<float> currents = draws.floats(time_steps * width), initial = draws.floats(width);
+    constexpr std::size_t rows = 3;
+    const std::vector<float> currents = draws.floats(time_steps * rows * width), initial = draws.floats(rows * width);
     std::vector<float> bias = draws.floats(width);
     for (float& each : bias) {
         each += drive;
     }
-    for (const std::size_t current_stride : {std::size_t{0}, width}) {
+    for (const std::size_t current_step : {std::size_t{0}, rows * width}) {
         for (const std::string way : {"dropped", "from rest", "from initial", "in place"}) {
             compare("fire", [&](const Kernels& kernels) {
-                Output<unsigned char> spikes(time_steps * width / 8);
-                Output<float> voltage(width);
+                Output<unsigned char> spikes(time_steps * rows * width / 8);
+                Output<float> voltage(rows * width);
                 if (way == "in place") {
                     std::copy(initial.begin(), initial.end(), voltage.data());
                 }
@@ -140,12 +141,13 @@ void compare_fire(Comparison& compare, Draws& draws, std::size_t width, std::siz
                     const float* before = way == "from initial" ? initial.data() + begin
                                           : way == "in place"   ? voltage.data() + begin
                                                                 : nullptr;
-                    kernels.fire(currents.data() + begin, current_stride, time_steps, bias.data() + begin, dynamics,
-                                 before, way == "dropped" ? nullptr : voltage.data() + begin,
-                                 spikes.data() + begin / 8, width / 8);
+                    const Firing firing{currents.data() + begin,  width, current_step,
+                                        spikes.data() + begin / 8, width / 8, rows * width / 8,
+                                        before, way == "dropped" ? nullptr : voltage.data() + begin, width};
+                    kernels.fire(firing, rows, time_steps, bias.data() + begin, dynamics);
                 }
                 return Bytes().add(spikes).add(voltage);
-            }, "width", width, "steps", time_steps, "stride", current_stride, "drive", drive, "gain", dynamics.gain,
+            }, "width", width, "steps", time_steps, "stride", current_step, "drive", drive, "gain", dynamics.gain,
                "leak", dynamics.leak, "threshold", dynamics.v_threshold, "reset", dynamics.v_reset, "voltage", way);
         }
     }

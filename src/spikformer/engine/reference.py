@@ -120,9 +120,9 @@ def whole_linear_reference(inputs: Counts, weights: Floats) -> Floats:
 def fire_reference(
     currents: Floats, bias: Floats, neuron: tuple[float, float, float, float], initial: Floats | None = None
 ) -> tuple[Spikes, Floats]:
-    """Spikes [T, C] and the last voltage [C] of H = V + gain (X + b − leak (V − V_reset)), Θ(H − V_th)."""
+    """Spikes [T, rows, C] and last voltages [rows, C] of H = V + gain (X + b − leak (V − V_reset)), Θ(H − V_th)."""
     gain, leak, v_threshold, v_reset = (np.float32(constant) for constant in neuron)
-    voltage = np.full_like(bias, v_reset) if initial is None else initial
+    voltage = np.full(currents.shape[1:], v_reset) if initial is None else initial
     spikes = np.empty(currents.shape, bool)
     for step, current in enumerate(currents):
         membrane = voltage + gain * (current + bias - leak * (voltage - v_reset))
