@@ -52,8 +52,8 @@ def cases() -> dict[str, Case]:
     def attend(order: str) -> Case:
         return (
             f"{TOKENS} tokens, {HEAD} features, {order.replace('_', ' ')}, 10 %",
-            lambda k: partial(k.attend, *packed_heads, HEAD, order),
-            partial(twin.attend_reference, *heads),
+            lambda k: partial(k.attend, *packed_heads, HEAD, 0.125, order),
+            partial(twin.attend_reference, *heads, 0.125),
         )
 
     rows = f"{TOKENS} rows of {STEPS} × {WIDTH}"

@@ -51,8 +51,8 @@ std::tuple<Result<Word>, Result<float>> fire(const Kernels& kernels, const Given
     return {spikes, voltage};
 }
 
-Result<std::int32_t> attend(const Kernels& kernels, const Given<Word>& query, const Given<Word>& key,
-                            const Given<Word>& value, std::int64_t features, const std::string& order) {
+Result<float> attend(const Kernels& kernels, const Given<Word>& query, const Given<Word>& key, const Given<Word>& value,
+                     std::int64_t features, float scale, const std::string& order) {
     check("query", query, {"tokens", "words"});
     const std::size_t num_tokens = query.shape(0), words = query.shape(1);
     check("key", key, {num_tokens, words});
@@ -61,7 +61,7 @@ Result<std::int32_t> attend(const Kernels& kernels, const Given<Word>& query, co
     require(head_dim > 0 && divide_up(head_dim, word_bits) == words,
             "head_dim must be above 0 and fill " + std::to_string(words) + " words, got " + std::to_string(features) +
                 ".");
-    require(num_tokens <= most_sum / head_dim, "Tokens times head_dim must stay below 2^31: sums would overflow.");
+    require(num_tokens <= most_product / head_dim, "Tokens times head_dim must not exceed 2^24: sums would be rounded.");
     require(order == "query_key_first" || order == "key_value_first",
             "order must be \"query_key_first\" or \"key_value_first\", got \"" + order + "\".");
     const Word padding = head_dim % word_bits == 0 ? 0 : ~Word{0} << head_dim % word_bits;
@@ -72,16 +72,13 @@ Result<std::int32_t> attend(const Kernels& kernels, const Given<Word>& query, co
         }
         require(outside == 0, "Bits beyond head_dim must be 0.");
     }
-    Result<std::int32_t> products = make_result<std::int32_t>({num_tokens, head_dim});
+    Result<float> currents = make_result<float>({num_tokens, head_dim});
     const nb::gil_scoped_release unlocked;
-    if (order == "query_key_first") {
-        kernels.attend_query_key_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data());
-    } else if (num_tokens > 0) {
-        Buffer<std::int32_t> shared;
-        kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
-                                       shared.reserve(head_dim * head_dim));
-    }
-    return products;
+    Buffer<float> table;
+    const AttentionHead head{query.data(), key.data(), value.data(), num_tokens, head_dim};
+    (order == "query_key_first" ? kernels.attend_query_key_first : kernels.attend_key_value_first)(
+        head, scale, currents.data(), head_dim, table.reserve(head_dim * words * word_bits));
+    return currents;
 }
 
 Result<Word> pool_map(const Kernels& kernels, const Given<Word>& map) {
@@ -189,7 +186,7 @@ void define_kernels(nb::module_& module) {
         .def_prop_ro("multiplies_whole", [](const Kernels& self) { return self.whole_linear != nullptr; })
         .def("fire", &fire, "currents"_a.noconvert(), "bias"_a.noconvert(), "neuron"_a, "initial"_a.noconvert().none())
         .def("attend", &attend, "query"_a.noconvert(), "key"_a.noconvert(), "value"_a.noconvert(), "head_dim"_a,
-             "order"_a)
+             "scale"_a, "order"_a)
         .def("pool_map", &pool_map, "map"_a.noconvert())
         .def("pool_tokens", &pool_tokens, "tokens"_a.noconvert(), "kernel"_a)
         .def("add_spikes", &add_spikes, "spikes"_a.noconvert(), "counts"_a.noconvert())

@@ -25,15 +25,19 @@ void take_head(const Word* tokens, std::size_t num_tokens, std::size_t stride, s
 
 }  // namespace
 
+std::size_t head_dim_of(const Block& block) {
+    return block.value.num_outputs / (block.mixes ? block.num_heads : 1);
+}
+
 std::size_t mixed_width(const Block& block) {
-    const std::size_t head_dim = block.value.num_outputs / block.num_heads;
+    const std::size_t head_dim = head_dim_of(block);
     return block.mixes ? std::min(std::lcm(head_dim, word_bits), block.value.width()) : block.value.width();
 }
 
 void Chunk::attend(const Block& block, Word* spikes) {
     LayerReport& told = report(block.name + ".mixing");
     const Stopwatch watch(told.product_seconds);
-    const std::size_t heads = block.mixes ? block.num_heads : 1, head_dim = block.value.num_outputs / heads;
+    const std::size_t heads = block.mixes ? block.num_heads : 1, head_dim = head_dim_of(block);
     const std::size_t width = mixed_width(block), heads_together = std::max<std::size_t>(1, width / head_dim);
     const std::size_t groups = divide_up(heads, heads_together), offset = claim_state(num_tokens, block.value);
     net.threads.for_each(count * groups, [&](std::size_t item, std::size_t thread) {
@@ -45,13 +49,8 @@ void Chunk::attend(const Block& block, Word* spikes) {
         }
         for (std::size_t head = first_head; head < last_head; ++head) {
             for (std::size_t t = 0; t < time_steps; ++t) {
-                const std::int32_t* products = mix_head(block, sample, head, head_dim, t, work.desks[thread]);
-                for (std::size_t n = 0; n < num_tokens; ++n) {
-                    float* to = currents + (n * time_steps + t) * width + (head - first_head) * head_dim;
-                    for (std::size_t d = 0; d < head_dim; ++d) {
-                        to[d] = static_cast<float>(products[n * head_dim + d]) * block.scale;
-                    }
-                }
+                mix_head(block, sample, head, t, work.desks[thread],
+                         currents + t * width + (head - first_head) * head_dim, time_steps * width);
             }
         }
         const std::size_t first_channel = first_head * head_dim;
@@ -76,31 +75,29 @@ void Chunk::attend(const Block& block, Word* spikes) {
     record(block.name + ".neuron", num_tokens, block.value.num_outputs, spikes);
 }
 
-// [num_tokens][head_dim], on the desk: the product of one head at one step, or the value itself.
-const std::int32_t* Chunk::mix_head(const Block& block, std::size_t sample, std::size_t head, std::size_t head_dim,
-                                    std::size_t t, Desk& desk) {
-    const std::size_t stride = time_steps * stream_words, begin = sample * num_tokens * stride + t * stream_words;
-    const std::size_t head_words = divide_up(head_dim, word_bits), size = num_tokens * head_words;
+// The currents of one head at one step, its tokens `stride` apart: the scaled product, or the value itself.
+void Chunk::mix_head(const Block& block, std::size_t sample, std::size_t index, std::size_t t, Desk& desk,
+                     float* currents, std::size_t stride) {
+    const std::size_t head_dim = head_dim_of(block), head_words = divide_up(head_dim, word_bits);
+    const std::size_t token_words = time_steps * stream_words, size = num_tokens * head_words;
+    const std::size_t first_word = sample * num_tokens * token_words + t * stream_words;
     Word *query = desk.heads.data(), *key = query + size, *value = key + size;
-    std::int32_t* products = desk.products.data();
-    take_head(work.value.data() + begin, num_tokens, stride, head, head_dim, value);
+    take_head(work.value.data() + first_word, num_tokens, token_words, index, head_dim, value);
     if (!block.mixes) {
         for (std::size_t n = 0; n < num_tokens; ++n) {
             for (std::size_t d = 0; d < head_dim; ++d) {
-                products[n * head_dim + d] = value[n * head_words + d / word_bits] >> (d % word_bits) & 1;
+                const bool fires = value[n * head_words + d / word_bits] >> (d % word_bits) & 1;
+                currents[n * stride + d] = fires ? block.scale : 0.0f;
             }
         }
-        return products;
+        return;
     }
-    take_head(work.query.data() + begin, num_tokens, stride, head, head_dim, query);
-    take_head(work.key.data() + begin, num_tokens, stride, head, head_dim, key);
-    if (2 * num_tokens >= head_dim) {  // else there are fewer pairs of tokens than of features
-        std::int32_t* shared = products + num_tokens * head_dim;
-        kernels.attend_key_value_first(query, key, value, num_tokens, head_dim, products, shared);
-    } else {
-        kernels.attend_query_key_first(query, key, value, num_tokens, head_dim, products);
-    }
-    return products;
+    take_head(work.query.data() + first_word, num_tokens, token_words, index, head_dim, query);
+    take_head(work.key.data() + first_word, num_tokens, token_words, index, head_dim, key);
+    const AttentionHead head{query, key, value, num_tokens, head_dim};
+    const bool few_tokens = 2 * num_tokens < head_dim;  // fewer pairs of tokens than of features
+    (few_tokens ? kernels.attend_query_key_first : kernels.attend_key_value_first)(head, block.scale, currents, stride,
+                                                                                   desk.table.data());
 }
 
 }  // namespace spikformer::engine

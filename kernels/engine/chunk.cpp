@@ -97,7 +97,7 @@ void Chunk::read_out(float* logits) {
     const std::size_t width = stream_words * word_bits, size = net.head.weights.size() / net.head.num_classes;
     net.threads.for_each(count * time_steps, [&](std::size_t item, std::size_t thread) {
         const std::size_t sample = item / time_steps, t = item % time_steps;
-        std::int32_t* totals = work.desks[thread].products.data();
+        std::int32_t* totals = work.desks[thread].totals.data();
         kernels.sum_tokens(work.counts.data() + (sample * num_tokens * time_steps + t) * width, num_tokens,
                            time_steps * width, size, totals);
         kernels.read_out(totals, num_tokens, size, net.head.weights.data(), net.head.bias.data(), net.head.num_classes,

@@ -46,8 +46,8 @@ private:
     void pool_map(const Source& map, Word* pooled);
     void pool_tokens(Buffer<Word>& tokens, std::size_t words, std::size_t kernel);
     void attend(const Block& block, Word* spikes);
-    const std::int32_t* mix_head(const Block& block, std::size_t sample, std::size_t head, std::size_t head_dim,
-                                 std::size_t t, Desk& desk);
+    void mix_head(const Block& block, std::size_t sample, std::size_t index, std::size_t t, Desk& desk, float* currents,
+                  std::size_t stride);
     void add_to_stream(const Word* spikes, std::size_t words);
 
     void choose_ways(const Source& source, LayerReport& told);

@@ -46,11 +46,12 @@ struct Kernels {
     void (*fire)(const Firing& firing, std::size_t rows, std::size_t time_steps, const float* bias,
                  const Dynamics& dynamics);
 
-    // products[n][head_dim] = (Q K^T V)[n] of one head at one step; `shared` is scratch, head_dim * head_dim.
-    void (*attend_query_key_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
-                                   std::size_t head_dim, std::int32_t* products);
-    void (*attend_key_value_first)(const Word* query, const Word* key, const Word* value, std::size_t num_tokens,
-                                   std::size_t head_dim, std::int32_t* products, std::int32_t* shared);
+    // currents[n * stride + d] = scale (Q K^T V)[n][d] of one head at one step, which must stay below 2^24. `table` is
+    // scratch, head_dim times head_dim rounded up to whole words.
+    void (*attend_query_key_first)(const AttentionHead& head, float scale, float* currents, std::size_t stride,
+                                   float* table);
+    void (*attend_key_value_first)(const AttentionHead& head, float scale, float* currents, std::size_t stride,
+                                   float* table);
 
     // One row of the 3x3 pool of a map [height][width][depth]; the pool along tokens [num_tokens][depth].
     void (*pool_map_row)(const Word* map, std::size_t height, std::size_t width, std::size_t depth, std::size_t row,

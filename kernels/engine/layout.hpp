@@ -45,6 +45,14 @@ struct Dynamics {
     float gain, leak, v_threshold, v_reset;
 };
 
+constexpr std::size_t most_product = std::size_t{1} << 24;  // of Q K^T V, tokens times features: exact in a float
+
+// One head's spikes at one step, [num_tokens][head words] each; bits beyond head_dim are 0.
+struct AttentionHead {
+    const Word *query, *key, *value;
+    std::size_t num_tokens, head_dim;
+};
+
 // What a tile of neurons reads and writes, and how far apart rows and steps are, in elements.
 struct Firing {
     const float* currents;

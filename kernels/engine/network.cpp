@@ -43,12 +43,11 @@ void Network::reserve_desks(const Input& input) {
     for (const bool halved : pooled) {
         positions /= halved ? 4 : 1;
     }
-    std::size_t products = position.width(), heads = 0, mixed = 0;
+    std::size_t table = 0, heads = 0, mixed = 0;
     for (const Block& block : blocks) {
-        const std::size_t head_dim = block.value.num_outputs / block.num_heads;
         most_inputs = std::max({most_inputs, block.hidden.num_inputs, block.output.num_inputs});
-        const std::size_t head = block.mixes ? head_dim : block.value.num_outputs;
-        products = std::max(products, positions * head + (block.mixes ? head * head : 0));
+        const std::size_t head = head_dim_of(block);
+        table = std::max(table, block.mixes ? head * divide_up(head, word_bits) * word_bits : 0);
         mixed = std::max(mixed, positions * input.time_steps * mixed_width(block));
         heads = std::max(heads, 3 * positions * divide_up(head, word_bits));
     }
@@ -59,7 +58,8 @@ void Network::reserve_desks(const Input& input) {
         desk.whole_inputs.reserve(kernels.whole_linear ? rows * most_inputs : 0);
         desk.currents.reserve(rows * widest_tile);
         desk.mixed.reserve(mixed);
-        desk.products.reserve(products);
+        desk.table.reserve(table);
+        desk.totals.reserve(position.width());
         desk.heads.reserve(heads);
     }
 }
@@ -85,7 +85,7 @@ std::size_t Network::buffer_bytes() const {
     }
     for (const Desk& desk : work.desks) {
         sum += desk.inputs.bytes() + desk.whole_inputs.bytes() + desk.currents.bytes() + desk.mixed.bytes() +
-               desk.products.bytes() + desk.heads.bytes();
+               desk.table.bytes() + desk.totals.bytes() + desk.heads.bytes();
     }
     return sum;
 }

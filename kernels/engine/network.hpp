@@ -33,6 +33,9 @@ struct Head {
     std::vector<float> bias;
 };
 
+// Features of a head; all of them where nothing is mixed.
+std::size_t head_dim_of(const Block& block);
+
 // Channels of the heads that attention mixes together: as few whole heads as fill whole words of spikes.
 std::size_t mixed_width(const Block& block);
 
@@ -94,9 +97,9 @@ private:
 
     // Scratch of one thread.
     struct Desk {
-        Buffer<float> inputs, currents, mixed;
+        Buffer<float> inputs, currents, mixed, table;
         Buffer<std::uint8_t> whole_inputs;
-        Buffer<std::int32_t> products;
+        Buffer<std::int32_t> totals;
         Buffer<Word> heads;
     };
 

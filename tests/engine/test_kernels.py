@@ -271,16 +271,22 @@ def test_no_current_is_too_strange_for_a_neuron(kernels: _native.Kernels, curren
     np.testing.assert_array_equal(voltage, expected_voltage)
 
 
-@given(tokens=st.integers(1, 200), head_dim=st.integers(1, 130), density=densities, seed=seeds)
-@example(tokens=1, head_dim=1, density=1.0, seed=0)
-@example(tokens=200, head_dim=129, density=1.0, seed=0)
+@given(
+    tokens=st.integers(1, 200),
+    head_dim=st.integers(1, 130),
+    scale=st.sampled_from([1.0, 0.125, 0.3]),
+    density=densities,
+    seed=seeds,
+)
+@example(tokens=1, head_dim=1, scale=1.0, density=1.0, seed=0)
+@example(tokens=200, head_dim=129, scale=0.3, density=1.0, seed=0)
 @quickly
-def test_attend(kernels: _native.Kernels, tokens: int, head_dim: int, density: float, seed: int) -> None:
+def test_attend(kernels, tokens: int, head_dim: int, scale: float, density: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     heads = [draw_spikes(rng, density, tokens, head_dim) for _ in range(3)]
-    expected = attend_reference(*heads)
+    expected = attend_reference(*heads, scale)
     for order in ("query_key_first", "key_value_first"):
-        assert_same_bits(kernels.attend(*map(pack_spikes, heads), head_dim, order), expected)
+        assert_same_bits(kernels.attend(*map(pack_spikes, heads), head_dim, scale, order), expected)
 
 
 @given(height=st.integers(1, 5), width=st.integers(1, 5), depth=st.integers(0, 3), density=densities, seed=seeds)
@@ -337,7 +343,7 @@ def test_results_are_the_callers_own_whatever_other_threads_do() -> None:
     kernels = _native.Kernels("best")
     spikes = [draw_spikes(np.random.default_rng(seed), 0.3, 90, 70) for seed in range(40)]
     with ThreadPoolExecutor(4) as threads:
-        ours = list(threads.map(lambda x: kernels.attend(*[pack_spikes(x)] * 3, 70, "key_value_first"), spikes))
+        ours = list(threads.map(lambda x: kernels.attend(*[pack_spikes(x)] * 3, 70, 1.0, "key_value_first"), spikes))
     for product, x in zip(ours, spikes, strict=True):
-        assert_same_bits(product, attend_reference(x, x, x))
+        assert_same_bits(product, attend_reference(x, x, x, 1.0))
         assert product.flags.writeable

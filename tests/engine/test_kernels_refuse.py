@@ -35,7 +35,7 @@ def unaligned(*shape: int) -> np.ndarray:
 
 def attend(head_dim: int, key: np.ndarray | None = None, order: str = "key_value_first", tokens: int = 3) -> np.ndarray:
     spikes = words(tokens, 2)
-    return BEST.attend(spikes, spikes if key is None else key, spikes, head_dim, order)
+    return BEST.attend(spikes, spikes if key is None else key, spikes, head_dim, 1.0, order)
 
 
 def shape(name: str, expected: str) -> str:

@@ -158,18 +158,17 @@ void compare_attention(Comparison& compare, Draws& draws, std::size_t num_tokens
     const std::vector<Word> query = draws.spikes(num_tokens, head_dim, density);
     const std::vector<Word> key = draws.spikes(num_tokens, head_dim, density);
     const std::vector<Word> value = draws.spikes(num_tokens, head_dim, density);
-    compare("attend_query_key_first", [&](const Kernels& kernels) {
-        Output<std::int32_t> products(num_tokens * head_dim);
-        kernels.attend_query_key_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data());
-        return Bytes().add(products);
-    }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
-    compare("attend_key_value_first", [&](const Kernels& kernels) {
-        Output<std::int32_t> products(num_tokens * head_dim);
-        Output<std::int32_t> shared(head_dim * head_dim);
-        kernels.attend_key_value_first(query.data(), key.data(), value.data(), num_tokens, head_dim, products.data(),
-                                       shared.data());
-        return Bytes().add(products).add(shared);
-    }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
+    const AttentionHead head{query.data(), key.data(), value.data(), num_tokens, head_dim};
+    const auto attend = [&](const char* name, const auto& kernel_of) {
+        compare(name, [&](const Kernels& kernels) {
+            Output<float> currents(num_tokens * head_dim);
+            Output<float> table(head_dim * divide_up(head_dim, word_bits) * word_bits);
+            kernel_of(kernels)(head, 0.125f, currents.data(), head_dim, table.data());
+            return Bytes().add(currents);
+        }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
+    };
+    attend("attend_query_key_first", [](const Kernels& kernels) { return kernels.attend_query_key_first; });
+    attend("attend_key_value_first", [](const Kernels& kernels) { return kernels.attend_key_value_first; });
 }
 
 void compare_pools(Comparison& compare, Draws& draws, std::size_t height, std::size_t width, std::size_t depth,

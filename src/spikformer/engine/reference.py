@@ -131,10 +131,10 @@ def fire_reference(
     return spikes, voltage
 
 
-def attend_reference(query: Spikes, key: Spikes, value: Spikes) -> NDArray[np.int32]:
-    """Q Kᵀ V of one head at one step, [N, D] each; on whole numbers the order of the two products is free."""
+def attend_reference(query: Spikes, key: Spikes, value: Spikes, scale: float) -> Floats:
+    """Q Kᵀ V · scale of one head at one step, [N, D] each; on whole numbers the order of the two products is free."""
     q, k, v = (spikes.astype(np.int32) for spikes in (query, key, value))
-    return q @ k.T @ v
+    return (q @ k.T @ v).astype(np.float32) * np.float32(scale)
 
 
 def pool_map_reference(spikes: Spikes) -> Spikes:
