@@ -59,7 +59,7 @@ def measure_layers(weights: Path, data: Path | None, threads: int) -> list[dict[
 
 
 def measure_densities() -> list[dict[str, float]]:
-    """One layer of 384 × 1536 on one core: events of 4 steps together, of each step alone, and the dense product."""
+    """One layer of 384 × 1536 on one core: events of 4 steps together, of each step alone, and dense products."""
     import numpy as np
 
     from spikformer.engine.calibration import draw_spikes, fastest
@@ -69,16 +69,18 @@ def measure_densities() -> list[dict[str, float]]:
     kernels, rng = native_core().Kernels(chosen_instructions()), np.random.default_rng(0)
     layer = kernels.pack(rng.standard_normal((1536, 1, 384), np.float32), np.zeros(1536, np.float32))
     values = rng.random((256, 384), np.float32)
+    dense = {"dense_ms": partial(kernels.dense_linear, layer, values)}
+    if kernels.multiplies_whole:
+        dense["whole_ms"] = partial(kernels.whole_linear, layer, rng.integers(0, 2, values.shape, np.uint8))
     rows = []
     for density in DENSITIES:
         together, alone = (pack_spikes(draw_spikes(rng, density, shape)) for shape in ((64, 4, 384), (256, 1, 384)))
-        four, one, dense = fastest(
-            partial(kernels.spike_linear, layer, together),
-            partial(kernels.spike_linear, layer, alone),
-            partial(kernels.dense_linear, layer, values),
-        )
-        milliseconds = {"four_steps_ms": four * 1e3, "one_step_ms": one * 1e3, "dense_ms": dense * 1e3}
-        rows.append({"density": density} | milliseconds)
+        calls = {
+            "four_steps_ms": partial(kernels.spike_linear, layer, together),
+            "one_step_ms": partial(kernels.spike_linear, layer, alone),
+        } | dense
+        seconds = fastest(*calls.values())
+        rows.append({"density": density} | {name: s * 1e3 for name, s in zip(calls, seconds, strict=True)})
     return rows
 
 
@@ -181,11 +183,13 @@ def show(found: dict[str, Any]) -> None:
         density = "–" if row["density"] is None else f"{row['density']:.1%}"
         times = " | ".join(f"{row[name]:.3f}" for name in ("list_ms", "events_ms", "dense_ms"))
         print(f"| {row['layer']} | {density} | {times} | {row['dense_share']:.0%} |")
-    print("\n| density | events of 4 steps, ms | of each alone | dense | dense over events |\n|---|---|---|---|---|")
+    print("\n| density | events of 4 steps, ms | of each alone | dense | in whole numbers | dense over events |")
+    print("|---|---|---|---|---|---|")
     for row in found["densities"]:
         ratios = " and ".join(f"{row['dense_ms'] / row[name]:.2f}" for name in ("four_steps_ms", "one_step_ms"))
         times = " | ".join(f"{row[name]:.3f}" for name in ("four_steps_ms", "one_step_ms", "dense_ms"))
-        print(f"| {row['density']:.0%} | {times} | {ratios} |")
+        whole = f"{row['whole_ms']:.3f}" if "whole_ms" in row else "–"
+        print(f"| {row['density']:.0%} | {times} | {whole} | {ratios} |")
     if "large" in found:
         large = found["large"]
         print(

@@ -18,7 +18,7 @@ from typing import Any
 from spikformer.cli.bench import speed_of, time_calls
 
 BATCH_SIZES = (1, 32)
-CONTENDERS = ("eager", "torch.compile", "onnxruntime", "engine")
+CONTENDERS = ("eager", "torch.compile", "onnxruntime", "engine", "engine, events only")
 ROUNDS = 5
 
 
@@ -84,8 +84,10 @@ def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Calla
     import spikformer as sf
     from spikformer.memory import keep_freed_memory
 
-    if name == "engine":
-        return sf.compile_engine(model, threads)
+    if name.startswith("engine"):
+        engine = sf.compile_engine(model, threads)
+        engine.way = "events" if name.endswith("only") else "measured"
+        return engine
     if name == "onnxruntime":
         return export_to_onnxruntime(model, images, threads)
     keep_freed_memory()

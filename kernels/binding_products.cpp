@@ -216,7 +216,8 @@ Result<float> whole_linear(const Kernels& kernels, const Layer& layer, const Giv
     const std::size_t rows = inputs.shape(0);
     Result<float> currents = make_result<float>({rows, layer.width()});
     const nb::gil_scoped_release unlocked;
-    std::vector<std::uint8_t> block(rows_together * layer.num_inputs);
+    Buffer<std::uint8_t> block;
+    block.reserve(rows_together * layer.num_inputs);
     float sums[rows_together * widest_tile];
     kernels.begin_whole();
     for (std::size_t begin = 0; begin < rows; begin += rows_together) {

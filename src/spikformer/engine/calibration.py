@@ -11,7 +11,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +94,7 @@ def in_turns(*calls: Callable[[], object]) -> list[list[float]]:
     return seconds
 
 
+@cache
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

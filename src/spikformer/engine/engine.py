@@ -67,7 +67,7 @@ class Engine:
             raise ValueError(f"num_threads must be a whole number from 1 to {MOST_THREADS}, got {num_threads!r}.")
         self.plan = plan
         self._network = build_network(plan, int(num_threads), chosen_instructions())
-        self._network.crossover = crossover_of(self._network.instructions, plan.config.time_steps)
+        self._given_crossover: float | None = None
         self._running = threading.Lock()
 
     @property
@@ -107,15 +107,18 @@ class Engine:
 
     @property
     def crossover(self) -> float:
-        """The density above which a layer is multiplied out, in a stream, too; measured here, and yours to set."""
-        return self._network.crossover
+        """The density above which a layer is multiplied out: measured here, and yours to set.
+
+        A stream has its own, because a step alone shares no weight with others; one that is set is for both.
+        """
+        return self._crossover_for(self.config.time_steps)
 
     @crossover.setter
     def crossover(self, density: float) -> None:
         if not isinstance(density, int | float) or not 0 <= density <= 1:
             raise ValueError(f"crossover must be a density from 0 to 1, got {density!r}.")
         with self._running:
-            self._network.crossover = density
+            self._given_crossover = float(density)
 
     def __call__(self, x: Any) -> np.ndarray:
         """Logits [B, K] of still images [B, C, H, W] or event frames [T, B, C, H, W]."""
@@ -194,8 +197,13 @@ class Engine:
         time_steps = self.config.time_steps if still else frames.shape[0]
         batch_size = frames.shape[0] if still else frames.shape[1]
         logits = np.empty((time_steps, batch_size, self.config.num_classes), np.float32)
+        self._network.crossover = self._crossover_for(time_steps)
         self._network.run(frames, time_steps, state, next_state, logits)
         return logits
+
+    def _crossover_for(self, time_steps: int) -> float:
+        given = self._given_crossover
+        return crossover_of(self.instructions, time_steps) if given is None else given
 
 
 def compile_engine(model: Spikformer, num_threads: int | None = None) -> Engine:
