@@ -131,7 +131,8 @@ void run(Network& network, const nb::ndarray<const float, nb::c_contig, nb::devi
     require(input.height > 0 && input.width > 0 && input.height % patch == 0 && input.width % patch == 0,
             "Height and width must be divisible by " + std::to_string(patch) + ".");
     require(input.time_steps > 0, "There must be at least one time step.");
-    const std::size_t most_tokens = network.blocks.empty() ? most_product : most_product / head_dim_of(network.blocks[0]);
+    const std::size_t head_dim = network.blocks.empty() ? 1 : head_dim_of(network.blocks[0]);
+    const std::size_t most_tokens = most_product / head_dim;
     require(input.height / patch * (input.width / patch) <= most_tokens,
             "The engine counts what tokens share exactly up to " + std::to_string(most_tokens) +
                 " tokens; give it smaller images.");

@@ -147,8 +147,8 @@ void Chunk::convolve_pixels(const Layer& layer, Word* spikes) {
     record(layer.name, positions, layer.num_outputs, spikes);
 }
 
-// Rows are positions one after another. `position` counts through all samples of the chunk; `offset` is where the layer's
-// voltages of its first sample are.
+// Rows are positions one after another. `position` counts through all samples of the chunk; `offset` is where the
+// layer's voltages of its first sample are.
 void Chunk::fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_row,
                       std::size_t current_step, std::size_t position, std::size_t rows, std::size_t offset,
                       Word* spikes) {

@@ -1,5 +1,5 @@
-// How much there is of spikes and counts; the residual stream: spikes added to small whole numbers; and both as floats, for
-// the dense path.
+// How much there is of spikes and counts. The residual stream: spikes added to small whole numbers. And both as floats,
+// for the dense path.
 
 std::size_t count_spikes(const Word* spikes, std::size_t words) {
     std::size_t count = 0;

@@ -1,7 +1,8 @@
-// Bias and neuron over all steps of one tile, writing one bit a neuron. Operation for operation that of kernels/lif.cpp.
+// Bias and neuron over all steps of one tile, writing one bit a neuron. Operation for operation that of
+// kernels/lif.cpp.
 //
-// A step waits for the one before it: a few rows go through together, each waiting for itself alone. `plain` neurons leak as
-// the paper's do, V itself, to a rest at 0: two operations less in that chain, and the same bits.
+// A step waits for the one before it: two rows go through together, each waiting for itself alone. `plain` neurons leak
+// as the paper's do, V itself, to a rest at 0: two operations less in that chain, and the same bits.
 
 template <bool plain, std::size_t rows>
 inline void fire_rows(const Firing& firing, std::size_t first_row, std::size_t time_steps, const float* bias,

@@ -17,8 +17,10 @@ struct Layer {
     Dynamics dynamics{};
     Buffer<float> weights;  // [tiles][num_inputs][tile]
     Buffer<float> bias;     // [tiles * tile]
-    Buffer<std::int8_t> digits;  // the weights in whole numbers, and what their digits count: layout.hpp. Empty where
-    Buffer<float> scales;        // the kernels do not multiply those, or the inputs are not spikes
+    // The weights in whole numbers, and what their digits count (layout.hpp); empty where the kernels do not multiply
+    // those, or the inputs are no spikes.
+    Buffer<std::int8_t> digits;
+    Buffer<float> scales;
 
     std::size_t width() const { return words * word_bits; }
     bool only_pads(std::size_t first_output) const { return first_output >= num_outputs; }  // fills up the last word

@@ -42,8 +42,8 @@ public:
         const std::uint32_t* ends;
     };
 
-    // Lists every row of the samples that are `listed`. A convolution's rows are put together from the lists of their nine neighbours:
-    // each position is sorted once, not nine times.
+    // Lists every row of the samples that are `listed`. A convolution's rows are put together from the lists of their
+    // nine neighbours: each position is sorted once, not nine times.
     void list(const Kernels& kernels, Threads& threads, const Source& source, const std::vector<bool>& listed,
               std::size_t time_steps);
 

@@ -8,7 +8,7 @@
 namespace spikformer::engine {
 namespace {
 
-constexpr std::size_t items_per_thread = 3;         // so that none waits long for the last
+constexpr std::size_t items_per_thread = 6;         // so that none waits long for the last
 constexpr std::size_t cached_weights = 512 * 1024;  // bytes: a part of a second-level cache
 
 // How many of three neighbours along one side of a map there are.

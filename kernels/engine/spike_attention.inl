@@ -1,9 +1,9 @@
-// Q K^T V of one head at one step, on spikes, times a scale. The sums are whole numbers, exact in floats below 2^24: both
-// orders are equal.
+// Q K^T V of one head at one step, on spikes, times a scale. The sums are whole numbers, exact in floats up to 2^24:
+// both orders are equal.
 //
 // Q K^T first: AND and count for every pair of tokens. K^T V first, by events: a spike of K adds its token's V to a row
-// of a small table, a spike of Q adds that row to the result. Either way a token's sums stay in registers, those of a
-// few features at a time.
+// of a small table, a spike of Q adds that row to the result. Either way a token's sums stay in registers, those of up
+// to 64 features at a time.
 
 template <std::size_t vectors>
 struct Features {
