@@ -3,10 +3,10 @@
     python benchmarks/bench_engine.py WEIGHTS --data DIR             everything: ten minutes, most of it compiling
     python benchmarks/bench_engine.py WEIGHTS --data DIR --quick     without torch.compile, onnxruntime, 8-512
 
-Each contender has a process of its own, and they are measured in turns: all see the same machine. The engine's peak
-memory includes PyTorch, which compiles it, onnxruntime's the export. onnxruntime is measured where it is installed
-(`pip install "spikformer[bench]"`). Ratios are of the fastest calls. An untrained network's firing rates say nothing:
-give weights that have learnt.
+Each contender has a process of its own, and they are measured in turns: all see the same machine. The engine takes
+part twice, as it is and by events alone. Its peak memory includes PyTorch, which compiles it, onnxruntime's the export;
+that is measured where it is installed (`pip install "spikformer[bench]"`). Ratios are of the fastest calls. An
+untrained network's firing rates say nothing: give weights that have learnt.
 """
 
 from __future__ import annotations

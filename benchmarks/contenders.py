@@ -18,7 +18,8 @@ from typing import Any
 from spikformer.cli.bench import speed_of, time_calls
 
 BATCH_SIZES = (1, 32)
-CONTENDERS = ("eager", "torch.compile", "onnxruntime", "engine", "engine, events only")
+ENGINES = {"engine": "measured", "engine, events only": "events"}  # and their ways
+CONTENDERS = ("eager", "torch.compile", "onnxruntime", *ENGINES)
 ROUNDS = 5
 
 
@@ -84,9 +85,9 @@ def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Calla
     import spikformer as sf
     from spikformer.memory import keep_freed_memory
 
-    if name.startswith("engine"):
+    if name in ENGINES:
         engine = sf.compile_engine(model, threads)
-        engine.way = "events" if name.endswith("only") else "measured"
+        engine.way = ENGINES[name]
         return engine
     if name == "onnxruntime":
         return export_to_onnxruntime(model, images, threads)

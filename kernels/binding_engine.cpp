@@ -131,11 +131,12 @@ void run(Network& network, const nb::ndarray<const float, nb::c_contig, nb::devi
     require(input.height > 0 && input.width > 0 && input.height % patch == 0 && input.width % patch == 0,
             "Height and width must be divisible by " + std::to_string(patch) + ".");
     require(input.time_steps > 0, "There must be at least one time step.");
-    const std::size_t head_dim = network.blocks.empty() ? 1 : head_dim_of(network.blocks[0]);
-    const std::size_t most_tokens = most_product / head_dim;
-    require(input.height / patch * (input.width / patch) <= most_tokens,
-            "The engine counts what tokens share exactly up to " + std::to_string(most_tokens) +
-                " tokens; give it smaller images.");
+    const std::size_t num_tokens = input.height / patch * (input.width / patch);
+    for (const Block& block : network.blocks) {
+        require(!block.mixes || num_tokens <= most_product / head_dim_of(block),
+                "Attention is exact for at most " + std::to_string(most_product / head_dim_of(block)) +
+                    " tokens, got " + std::to_string(num_tokens) + "; give it smaller images.");
+    }
     require(logits.shape(0) == input.time_steps && logits.shape(1) == input.batch_size &&
                 logits.shape(2) == network.head.num_classes,
             "logits must be [T, B, K].");

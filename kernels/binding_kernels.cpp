@@ -62,7 +62,8 @@ Result<float> attend(const Kernels& kernels, const Given<Word>& query, const Giv
             "head_dim must be above 0 and fill " + std::to_string(words) + " words, got " + std::to_string(features) +
                 ".");
     require(num_tokens <= most_product / head_dim,
-            "Tokens times head_dim must not exceed 2^24: sums would be rounded.");
+            "Tokens times head_dim must not exceed 2^24, for exact sums, got " + std::to_string(num_tokens) + " times " +
+                std::to_string(head_dim) + ".");
     require(order == "query_key_first" || order == "key_value_first",
             "order must be \"query_key_first\" or \"key_value_first\", got \"" + order + "\".");
     const Word padding = head_dim % word_bits == 0 ? 0 : ~Word{0} << head_dim % word_bits;
@@ -75,10 +76,13 @@ Result<float> attend(const Kernels& kernels, const Given<Word>& query, const Giv
     }
     Result<float> currents = make_result<float>({num_tokens, head_dim});
     const nb::gil_scoped_release unlocked;
-    Buffer<float> table;
     const AttentionHead head{query.data(), key.data(), value.data(), num_tokens, head_dim};
-    (order == "query_key_first" ? kernels.attend_query_key_first : kernels.attend_key_value_first)(
-        head, scale, currents.data(), head_dim, table.reserve(head_dim * words * word_bits));
+    if (order == "query_key_first") {
+        kernels.attend_query_key_first(head, scale, currents.data(), head_dim);
+    } else if (num_tokens > 0) {
+        Buffer<float> table;
+        kernels.attend_key_value_first(head, scale, currents.data(), head_dim, table.reserve(head_dim * word_bits));
+    }
     return currents;
 }
 

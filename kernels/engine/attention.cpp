@@ -95,9 +95,11 @@ void Chunk::mix_head(const Block& block, std::size_t sample, std::size_t index, 
     take_head(work.query.data() + first_word, num_tokens, token_words, index, head_dim, query);
     take_head(work.key.data() + first_word, num_tokens, token_words, index, head_dim, key);
     const AttentionHead head{query, key, value, num_tokens, head_dim};
-    const bool few_tokens = 2 * num_tokens < head_dim;  // fewer pairs of tokens than of features
-    (few_tokens ? kernels.attend_query_key_first : kernels.attend_key_value_first)(head, block.scale, currents, stride,
-                                                                                   desk.table.data());
+    if (2 * num_tokens < head_dim) {  // fewer pairs of tokens than of features
+        kernels.attend_query_key_first(head, block.scale, currents, stride);
+    } else {
+        kernels.attend_key_value_first(head, block.scale, currents, stride, desk.table.data());
+    }
 }
 
 }  // namespace spikformer::engine

@@ -37,6 +37,11 @@ private:
     using Desk = Network::Desk;
     using Tile = Network::Tile;
 
+    // What a thread takes of a product at once: tiles, and one of several splits of the rows.
+    struct Share {
+        std::size_t tiles, splits;
+    };
+
     void split_patches();
     void encode(const Block& block);
     void read_out(float* logits);
@@ -53,8 +58,9 @@ private:
     void choose_ways(const Source& source, LayerReport& told);
     std::uint64_t count_additions(const Source& source, std::size_t sample, std::size_t row) const;
     void list_events(const Source& source, LayerReport& told);
-    void multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
-                        Desk& desk);
+    Share share_of(const Source& source, std::size_t num_tiles, std::size_t num_inputs) const;
+    void multiply_rows(const Source& source, std::size_t sample, std::size_t begin, const Tile* first_tile,
+                       const Tile* last_tile, Desk& desk);
     void add_events(const Source& source, std::size_t row, const float* weights, float* currents) const;
     void fire_tile(const Layer& layer, std::size_t tile, const float* currents, std::size_t current_row,
                    std::size_t current_step, std::size_t position, std::size_t rows, std::size_t offset, Word* spikes);

@@ -47,7 +47,7 @@ const Kernels kernels = {
     spike_linear,
     count_linear,
     dense_linear,
-    nullptr,
+    nullptr,  // no products in whole numbers: choice.cpp adds them to a set
     nullptr,
     nullptr,
     nullptr,

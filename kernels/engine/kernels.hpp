@@ -1,4 +1,4 @@
-// One table of kernels for each instruction set; every entry has a NumPy twin in spikformer/engine/reference.py.
+// One table of kernels for each instruction set; whatever computes has a NumPy twin in spikformer/engine/reference.py.
 #pragma once
 
 #include "layout.hpp"
@@ -10,19 +10,18 @@ struct Kernels {
     std::size_t tile;  // outputs in a tile
 
     // The events of one row of spikes, for one group of steps, `words` apart. Writes indices sorted by pattern, and
-    // ends[p], where the events of pattern p end. Returns the number of additions: an event counts once for each step.
-    // `indices` and `scratch` hold words * 64.
-    std::size_t (*list_events)(const Word* row, std::size_t words, std::size_t num_steps, Index* indices,
-                               std::uint32_t* ends, std::uint32_t* scratch);
+    // ends[p], where the events of pattern p end. `indices` and `scratch` hold words * 64.
+    void (*list_events)(const Word* row, std::size_t words, std::size_t num_steps, Index* indices, std::uint32_t* ends,
+                        std::uint32_t* scratch);
 
-    // The same of one row of counts [num_steps][size], size a multiple of 16; `values` gets the counts of the additions,
-    // event by event, and holds one more than num_steps * size.
+    // The same of one row of counts [num_steps][size], size a multiple of 16; `values` gets the counts of each event at
+    // the steps it fires at, and holds one more than num_steps * size. Returns how many values there are.
     std::size_t (*list_counts)(const std::uint8_t* row, std::size_t size, std::size_t num_steps, Index* indices,
                                float* values, std::uint32_t* ends, std::uint32_t* scratch);
 
-    // The events of a row that is made of parts, pattern by pattern in the order of the parts; returns the additions.
-    // Reads and writes up to merge_margin indices beyond what is there.
-    std::size_t (*merge_events)(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends);
+    // The events of a row that is made of parts, pattern by pattern in the order of the parts. Reads and writes
+    // up to merge_margin indices beyond what is there.
+    void (*merge_events)(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends);
 
     // currents[t] = sum of the weights of the events at step t, for the steps of a group, in one tile.
     void (*spike_linear)(const Index* indices, const std::uint32_t* ends, std::size_t num_steps, const float* weights,
@@ -46,10 +45,9 @@ struct Kernels {
     void (*fire)(const Firing& firing, std::size_t rows, std::size_t time_steps, const float* bias,
                  const Dynamics& dynamics);
 
-    // currents[n * stride + d] = scale (Q K^T V)[n][d] of one head at one step, which must stay below 2^24. `table` is
-    // scratch, head_dim times head_dim rounded up to whole words.
-    void (*attend_query_key_first)(const AttentionHead& head, float scale, float* currents, std::size_t stride,
-                                   float* table);
+    // currents[n * stride + d] = scale (Q K^T V)[n][d] of one head at one step, at most 2^24. `table` is scratch,
+    // head_dim * 64.
+    void (*attend_query_key_first)(const AttentionHead& head, float scale, float* currents, std::size_t stride);
     void (*attend_key_value_first)(const AttentionHead& head, float scale, float* currents, std::size_t stride,
                                    float* table);
 

@@ -12,7 +12,7 @@ constexpr std::size_t quad = 4;  // an instruction takes four inputs of an outpu
 constexpr int digit_bits = 8;
 constexpr float most_whole = 0x7F7F7F;  // the largest number of three signed digits
 
-// The largest power of two that counts every weight of a column at most `most_whole` times, or nearly so.
+// The smallest power of two that counts no weight of a column more than `most_whole` times.
 int exponent_for(float most) {
     int exponent = 0;
     std::frexp(most, &exponent);
@@ -81,7 +81,7 @@ Layer pack_layer(const Kernels& kernels, std::string name, const float* weights,
     float* padded_bias = layer.bias.reserve(layer.width());
     std::fill_n(padded_bias, layer.width(), 0.0f);
     std::copy_n(bias, num_outputs, padded_bias);
-    if (kernels.whole_linear && layer.num_inputs % word_bits == 0) {
+    if (kernels.whole_linear && padded_channels % word_bits == 0) {
         pack_digits(kernels, layer);
     }
     return layer;

@@ -18,7 +18,7 @@ struct Layer {
     Buffer<float> weights;  // [tiles][num_inputs][tile]
     Buffer<float> bias;     // [tiles * tile]
     // The weights in whole numbers, and what their digits count (layout.hpp); empty where the kernels do not multiply
-    // those, or the inputs are no spikes.
+    // those, or the inputs do not fill words, as pixels.
     Buffer<std::int8_t> digits;
     Buffer<float> scales;
 

@@ -75,35 +75,32 @@ std::size_t gather_counts(const std::uint8_t* row, std::size_t size, std::uint32
     return count;
 }
 
-// Events to their patterns' places. Returns the number of additions: each event counts once for every step.
-inline std::size_t sort_events(const std::uint32_t* events, std::size_t count, Index* indices, std::uint32_t* ends) {
+// Events to their patterns' places.
+inline void sort_events(const std::uint32_t* events, std::size_t count, Index* indices, std::uint32_t* ends) {
     std::uint32_t histogram[2][num_patterns] = {};  // two, so that equal neighbours do not wait for each other
     for (std::size_t i = 0; i < count; ++i) {
         ++histogram[i & 1][events[i] >> 16];
     }
     std::uint32_t starts[num_patterns];
     std::uint32_t end = 0;
-    std::size_t additions = 0;
     for (std::size_t pattern = 0; pattern < num_patterns; ++pattern) {
         const std::uint32_t number = histogram[0][pattern] + histogram[1][pattern];
         starts[pattern] = end;
         end += number;
         ends[pattern] = end;
-        additions += number * static_cast<std::size_t>(__builtin_popcountll(pattern));
     }
     for (std::size_t i = 0; i < count; ++i) {
         indices[starts[events[i] >> 16]++] = static_cast<Index>(events[i]);
     }
-    return additions;
 }
 
-std::size_t list_events(const Word* row, std::size_t words, std::size_t num_steps, Index* indices, std::uint32_t* ends,
-                        std::uint32_t* scratch) {
+void list_events(const Word* row, std::size_t words, std::size_t num_steps, Index* indices, std::uint32_t* ends,
+                 std::uint32_t* scratch) {
     const std::size_t count = num_steps == 1   ? gather_spikes<1>(row, words, scratch)
                               : num_steps == 2 ? gather_spikes<2>(row, words, scratch)
                               : num_steps == 3 ? gather_spikes<3>(row, words, scratch)
                                                : gather_spikes<4>(row, words, scratch);
-    return sort_events(scratch, count, indices, ends);
+    sort_events(scratch, count, indices, ends);
 }
 
 // The same for counts; `values` gets the counts of each event at the steps of its pattern, in the events' order.
@@ -113,7 +110,8 @@ std::size_t list_counts(const std::uint8_t* row, std::size_t size, std::size_t n
                               : num_steps == 2 ? gather_counts<2>(row, size, scratch)
                               : num_steps == 3 ? gather_counts<3>(row, size, scratch)
                                                : gather_counts<4>(row, size, scratch);
-    const std::size_t additions = sort_events(scratch, count, indices, ends);
+    sort_events(scratch, count, indices, ends);
+    const float* first_value = values;
     std::size_t i = 0;
     for (std::size_t pattern = 1; pattern < num_patterns; ++pattern) {
         for (; i < ends[pattern]; ++i) {
@@ -123,7 +121,7 @@ std::size_t list_counts(const std::uint8_t* row, std::size_t size, std::size_t n
             }
         }
     }
-    return additions;
+    return static_cast<std::size_t>(values - first_value);
 }
 
 // The patterns that a part has events of, one bit each.
@@ -137,13 +135,12 @@ inline std::uint32_t patterns_of(const std::uint32_t* ends) {
 
 // Sixteen indices at a time, wanted or not: most parts have fewer of a pattern, and a copy costs less than a decision.
 // Most rows have few patterns.
-std::size_t merge_events(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends) {
+void merge_events(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends) {
     std::uint32_t found = 0;
     for (std::size_t p = 0; p < num_parts; ++p) {
         found |= patterns_of(parts[p].ends);
     }
     std::uint32_t used = 0;
-    std::size_t additions = 0;
     ends[0] = 0;
     for (std::size_t pattern = 1; pattern < num_patterns; ++pattern) {
         for (std::size_t p = 0; found >> pattern & 1 && p < num_parts; ++p) {
@@ -162,7 +159,5 @@ std::size_t merge_events(const PartOfRow* parts, std::size_t num_parts, Index* i
             used += number;
         }
         ends[pattern] = used;
-        additions += (used - ends[pattern - 1]) * static_cast<std::size_t>(__builtin_popcountll(pattern));
     }
-    return additions;
 }

@@ -47,14 +47,14 @@ void Network::reserve_desks(const Input& input) {
     for (const Block& block : blocks) {
         most_inputs = std::max({most_inputs, block.hidden.num_inputs, block.output.num_inputs});
         const std::size_t head = head_dim_of(block);
-        table = std::max(table, block.mixes ? head * divide_up(head, word_bits) * word_bits : 0);
+        table = std::max(table, block.mixes ? head * word_bits : 0);
         mixed = std::max(mixed, positions * input.time_steps * mixed_width(block));
         heads = std::max(heads, 3 * positions * divide_up(head, word_bits));
     }
     work.desks.resize(threads.count());
     for (Desk& desk : work.desks) {
         const std::size_t rows = divide_up(fired_rows * input.time_steps, whole_rows) * whole_rows;
-        desk.inputs.reserve(fired_rows * input.time_steps * most_inputs);
+        desk.inputs.reserve(fired_rows * input.time_steps * (kernels.whole_linear ? stages[0].num_inputs : most_inputs));
         desk.whole_inputs.reserve(kernels.whole_linear ? rows * most_inputs : 0);
         desk.currents.reserve(rows * widest_tile);
         desk.mixed.reserve(mixed);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t items_per_thread = 6;         // so that none waits long for the last
 constexpr std::size_t cached_weights = 512 * 1024;  // bytes: a part of a second-level cache
+constexpr std::size_t cached_digits = 1024 * 1024;  // a larger one: little else is read
 
 // How many of three neighbours along one side of a map there are.
 std::size_t reach(std::size_t place, std::size_t length) {
@@ -50,25 +51,39 @@ void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target
             tiles.push_back({target.layer, target.spikes, index, state_offset});
         }
     }
-    // A thread takes a few tiles at once: their weights stay in its second-level cache while they serve all samples,
-    // and it writes neighbouring spikes before another thread does. Samples are split only if there are too few tiles.
-    const std::size_t items = items_per_thread * net.threads.count();
-    const std::size_t splits = std::min(count, divide_up(items, tiles.size()));
-    const std::size_t tile_bytes = targets.begin()->layer->num_inputs * kernels.tile * sizeof(float);
-    const std::size_t together =
-        std::max<std::size_t>(1, std::min(tiles.size() * splits / items, cached_weights / tile_bytes));
-    const std::size_t groups = divide_up(tiles.size(), together);
-    net.threads.for_each(groups * splits, [&](std::size_t item, std::size_t thread) {
-        const std::size_t group = item / splits, split = item % splits;
-        const Tile* first_tile = tiles.data() + group * together;
-        const Tile* last_tile = tiles.data() + std::min(tiles.size(), (group + 1) * together);
-        for (std::size_t sample = split * count / splits; sample < (split + 1) * count / splits; ++sample) {
-            multiply_tiles(source, sample, first_tile, last_tile, work.desks[thread]);
+    const Share share = share_of(source, tiles.size(), targets.begin()->layer->num_inputs);
+    const std::size_t groups = divide_up(tiles.size(), share.tiles);
+    const std::size_t sample_blocks = divide_up(source.positions(), fired_rows), blocks = count * sample_blocks;
+    net.threads.for_each(groups * share.splits, [&](std::size_t item, std::size_t thread) {
+        const std::size_t group = item / share.splits, split = item % share.splits;
+        const Tile* first_tile = tiles.data() + group * share.tiles;
+        const Tile* last_tile = tiles.data() + std::min(tiles.size(), (group + 1) * share.tiles);
+        for (std::size_t block = split * blocks / share.splits; block < (split + 1) * blocks / share.splits; ++block) {
+            multiply_rows(source, block / sample_blocks, block % sample_blocks * fired_rows, first_tile, last_tile,
+                          work.desks[thread]);
         }
     });
     for (const Target& target : targets) {
         record(target.layer->name, source.positions(), target.layer->num_outputs, target.spikes);
     }
+}
+
+// How a product is shared by the threads. By events, a thread takes a few tiles at once: their weights stay in its
+// second-level cache while they serve all rows, and it writes neighbouring spikes before another thread does; rows are
+// split only if there are too few tiles. In whole numbers it takes as many tiles as that cache holds, and a part of the
+// rows: those are expanded once for all these tiles.
+Chunk::Share Chunk::share_of(const Source& source, std::size_t num_tiles, std::size_t num_inputs) const {
+    const std::size_t items = items_per_thread * net.threads.count();
+    const std::size_t blocks = count * divide_up(source.positions(), fired_rows);
+    const auto dense = static_cast<std::size_t>(std::count(work.by_events.begin(), work.by_events.end(), false));
+    if (kernels.whole_linear && 2 * dense > count) {
+        const std::size_t most = cached_digits / (num_inputs * kernels.tile * num_digits);
+        const std::size_t tiles = std::clamp<std::size_t>(most, 1, num_tiles);
+        return {tiles, std::min(blocks, divide_up(items, divide_up(num_tiles, tiles)))};
+    }
+    const std::size_t splits = std::min(blocks, divide_up(items, num_tiles));
+    const std::size_t most = cached_weights / (num_inputs * kernels.tile * sizeof(float));
+    return {std::max<std::size_t>(1, std::min(num_tiles * splits / items, most)), splits};
 }
 
 // How many additions events would take, and with them the cheaper way for each sample.
@@ -117,39 +132,37 @@ void Chunk::list_events(const Source& source, LayerReport& told) {
     }
 }
 
-// One sample: the currents of a few rows in one tile, then their neurons; then the same rows in the next tile.
-void Chunk::multiply_tiles(const Source& source, std::size_t sample, const Tile* first_tile, const Tile* last_tile,
-                           Desk& desk) {
+// A few rows of one sample, in one tile after another: their currents, then their neurons.
+void Chunk::multiply_rows(const Source& source, std::size_t sample, std::size_t begin, const Tile* first_tile,
+                          const Tile* last_tile, Desk& desk) {
     const std::size_t positions = source.positions(), row_size = time_steps * kernels.tile;
+    const std::size_t rows = std::min(fired_rows, positions - begin);
     const bool dense = !work.by_events[sample], whole = dense && kernels.whole_linear;
     const WholeProducts products(whole ? &kernels : nullptr);
+    const std::uint8_t* whole_inputs = whole ? whole_rows_of(source, sample, begin, rows, desk) : nullptr;
+    for (std::size_t r = 0; dense && !whole && r < rows; ++r) {
+        expand_row(source, sample, begin + r, desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
+    }
     float* currents = desk.currents.data();
-    for (std::size_t begin = 0; begin < positions; begin += fired_rows) {
-        const std::size_t rows = std::min(fired_rows, positions - begin);
-        const std::uint8_t* whole_inputs = whole ? whole_rows_of(source, sample, begin, rows, desk) : nullptr;
-        for (std::size_t r = 0; dense && !whole && r < rows; ++r) {
-            expand_row(source, sample, begin + r, desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
-        }
-        for (const Tile* tile = first_tile; tile != last_tile; ++tile) {
-            const Layer& layer = *tile->layer;
-            const float* weights = layer.weights.data() + tile->index * layer.num_inputs * kernels.tile;
-            if (layer.only_pads(tile->index * kernels.tile)) {
-                std::fill_n(currents, rows * row_size, 0.0f);
-            } else if (whole) {
-                const std::size_t first_output = tile->index * kernels.tile;
-                kernels.whole_linear(whole_inputs, rows * time_steps, layer.num_inputs,
-                                     layer.digits.data() + first_output * layer.num_inputs * num_digits,
-                                     layer.scales.data() + first_output * num_digits, kernels.tile, currents);
-            } else if (dense) {
-                kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
-            } else {
-                for (std::size_t r = 0; r < rows; ++r) {
-                    add_events(source, sample * positions + begin + r, weights, currents + r * row_size);
-                }
+    for (const Tile* tile = first_tile; tile != last_tile; ++tile) {
+        const Layer& layer = *tile->layer;
+        const float* weights = layer.weights.data() + tile->index * layer.num_inputs * kernels.tile;
+        if (layer.only_pads(tile->index * kernels.tile)) {
+            std::fill_n(currents, rows * row_size, 0.0f);
+        } else if (whole) {
+            const std::size_t first_output = tile->index * kernels.tile;
+            kernels.whole_linear(whole_inputs, rows * time_steps, layer.num_inputs,
+                                 layer.digits.data() + first_output * layer.num_inputs * num_digits,
+                                 layer.scales.data() + first_output * num_digits, kernels.tile, currents);
+        } else if (dense) {
+            kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
+        } else {
+            for (std::size_t r = 0; r < rows; ++r) {
+                add_events(source, sample * positions + begin + r, weights, currents + r * row_size);
             }
-            fire_tile(layer, tile->index, currents, row_size, kernels.tile, sample * positions + begin, rows,
-                      tile->state_offset, tile->spikes);
         }
+        fire_tile(layer, tile->index, currents, row_size, kernels.tile, sample * positions + begin, rows,
+                  tile->state_offset, tile->spikes);
     }
 }
 

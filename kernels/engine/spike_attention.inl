@@ -53,7 +53,7 @@ inline void for_features(std::size_t head_dim, const Attend& attend) {
     }
 }
 
-void attend_query_key_first(const AttentionHead& head, float scale, float* currents, std::size_t stride, float*) {
+void attend_query_key_first(const AttentionHead& head, float scale, float* currents, std::size_t stride) {
     const std::size_t words = divide_up(head.head_dim, word_bits);
     for_features(head.head_dim, [&](auto width, std::size_t first, std::size_t number) {
         for (std::size_t n = 0; n < head.num_tokens; ++n) {

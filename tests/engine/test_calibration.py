@@ -48,6 +48,15 @@ def test_a_stream_has_its_own(cache: Path, case) -> None:
     assert len(json.loads(cache.read_text())) == 2
 
 
+@pytest.mark.parametrize("way", ["events", "dense"])
+def test_a_way_that_is_forced_needs_none(cache: Path, case, way: str) -> None:
+    model, x = case()
+    engine = sf.compile_engine(model)
+    engine.way = way
+    engine(x)
+    assert not cache.exists()
+
+
 def test_one_that_is_given_is_for_streams_too(cache: Path, case) -> None:
     model, x = case()
     engine = sf.compile_engine(model)

@@ -210,6 +210,15 @@ def test_weights_of_any_size_become_whole_numbers(size: float) -> None:
     np.testing.assert_allclose(ours[:, 0], weights[0], rtol=0, atol=max(2.0**-127, size * HALF_A_STEP))
 
 
+@pytest.mark.skipif(not WHOLE, reason="no instruction set of this machine multiplies whole numbers")
+def test_sums_of_whole_numbers_too_large_for_a_float_are_rounded_like_their_twin() -> None:
+    kernels = _native.Kernels(WHOLE[0])
+    weights = np.random.default_rng(0).random((16, 4096), np.float32)
+    counts = np.full((3, 4096), 255, np.uint8)
+    layer = kernels.pack(weights[:, None], np.zeros(16, np.float32))
+    assert_same_bits(kernels.whole_linear(layer, counts)[:, :16], whole_linear_reference(counts, weights))
+
+
 def test_a_row_of_a_dense_product_does_not_feel_the_other_rows(kernels: _native.Kernels) -> None:
     product = Product(kernels, 1, 130, 70, seed=0)
     inputs = product.spread(draw_floats(product.rng, 77, 130))

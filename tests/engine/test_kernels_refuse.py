@@ -12,7 +12,7 @@ BEST = _native.Kernels("best")
 LAYER = BEST.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))  # 576 inputs, 128 outputs when padded
 SCALAR = _native.Kernels("scalar")
 SCALAR_LAYER = SCALAR.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))
-NO_WHOLE = r"The instruction set scalar does not multiply whole numbers\."
+NO_WHOLE = r"The instruction set scalar does not multiply whole numbers; amx does, .*"
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
 
@@ -83,6 +83,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: attend(-1), r"head_dim must be above 0 and fill 2 words, got -1\."),
     (lambda: attend(0), r"head_dim must be above 0 and fill 2 words, got 0\."),
     (lambda: attend(127, key=words(3, 2) - np.uint64(1)), r"Bits beyond head_dim must be 0\."),
+    (lambda: attend(128, tokens=2**17 + 1, key=words(2**17 + 1, 2)), r"Tokens .* 2\^24, .*, got 131073 times 128\."),
     (lambda: attend(128, order="value_first"), r'order must be "query_key_first" or .*, got "value_first"\.'),
     (lambda: BEST.pool_map(words(4, 4)), shape("map", "height, width, depth")),
     (lambda: BEST.pool_map(words(3, 4, 1)), r"Height and width must be even, got 3 and 4\."),
@@ -113,7 +114,7 @@ def test_a_layer_is_read_only_by_kernels_with_its_tiles() -> None:
 def test_whole_numbers_want_rows_of_bytes_and_a_layer_that_was_packed_for_them() -> None:
     with pytest.raises(ValueError, match=shape("inputs", "rows, 576")):
         BEST.whole_linear(LAYER, counts(2, 27))
-    with pytest.raises(ValueError, match=r"^The layer was packed by kernels that do not multiply whole numbers\.$"):
+    with pytest.raises(ValueError, match=r"^The layer was packed without whole numbers; pack it with the same .*\.$"):
         BEST.whole_linear(_native.Kernels("avx512").pack(floats(2, 9, 3), floats(2)), counts(2, 576))
     assert BEST.whole_linear(LAYER, counts(0, 576)).shape == (0, 128)
 
@@ -137,7 +138,8 @@ def test_nothing_in_gives_nothing_out() -> None:
     assert BEST.spike_linear(LAYER, words(2**50, 0, 9)).shape == (2**50, 0, 128)
     assert BEST.count_linear(LAYER, counts(3, 0, 576)).shape == (3, 0, 128)
     assert BEST.dense_linear(LAYER, floats(0, 576)).shape == (0, 128)
-    assert attend(128, tokens=0, key=words(0, 2)).shape == (0, 128)
+    for order in ("query_key_first", "key_value_first"):
+        assert attend(128, tokens=0, key=words(0, 2), order=order).shape == (0, 128)
     assert BEST.pool_tokens(words(2**50, 0), 3).shape == (2**50, 0)
     assert BEST.list_events(words(4, 0))[0].shape == (0,)
     assert BEST.list_counts(counts(4, 0))[1].shape == (0,)

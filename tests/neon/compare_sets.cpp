@@ -16,26 +16,26 @@ struct List {
     Output<Index> indices;
     Output<float> values;  // of counts alone
     Output<std::uint32_t> ends{num_patterns}, scratch;
-    std::size_t additions = 0;
+    std::size_t num_values = 0;
 
     List(std::size_t inputs, std::size_t num_values) : indices(inputs), values(num_values), scratch(inputs) {}
 
     Bytes bytes() const {
-        const std::size_t events = ends.data()[num_patterns - 1], num_values = values.size == 0 ? 0 : additions;
-        return Bytes().add(indices, events).add(values, num_values).add(ends).add(scratch, 0).add(&additions, 1);
+        const std::size_t events = ends.data()[num_patterns - 1];
+        return Bytes().add(indices, events).add(values, num_values).add(ends).add(scratch, 0);
     }
 };
 
 List list_events(const Kernels& kernels, const Word* spikes, std::size_t words, std::size_t steps) {
     List list(words * word_bits, 0);
-    list.additions = kernels.list_events(spikes, words, steps, list.indices.data(), list.ends.data(),
+    kernels.list_events(spikes, words, steps, list.indices.data(), list.ends.data(),
                                          list.scratch.data());
     return list;
 }
 
 List list_counts(const Kernels& kernels, const std::uint8_t* counts, std::size_t size, std::size_t steps) {
     List list(size, steps * size + 1);
-    list.additions = kernels.list_counts(counts, size, steps, list.indices.data(), list.values.data(),
+    list.num_values = kernels.list_counts(counts, size, steps, list.indices.data(), list.values.data(),
                                          list.ends.data(), list.scratch.data());
     return list;
 }
@@ -56,7 +56,7 @@ void compare_merge_events(Comparison& compare, Draws& draws, std::size_t words, 
         }
         compare("merge_events", [&](const Kernels& kernels) {
             List merged(num_parts * part_inputs + merge_margin, 0);
-            merged.additions = kernels.merge_events(parts.data(), num_parts, merged.indices.data(), merged.ends.data());
+            kernels.merge_events(parts.data(), num_parts, merged.indices.data(), merged.ends.data());
             return merged.bytes();
         }, "parts", num_parts, "words", words, "steps", steps, "density", density);
     }
@@ -159,16 +159,20 @@ void compare_attention(Comparison& compare, Draws& draws, std::size_t num_tokens
     const std::vector<Word> key = draws.spikes(num_tokens, head_dim, density);
     const std::vector<Word> value = draws.spikes(num_tokens, head_dim, density);
     const AttentionHead head{query.data(), key.data(), value.data(), num_tokens, head_dim};
-    const auto attend = [&](const char* name, const auto& kernel_of) {
+    const auto attend = [&](const char* name, const auto& attend_with) {
         compare(name, [&](const Kernels& kernels) {
             Output<float> currents(num_tokens * head_dim);
-            Output<float> table(head_dim * divide_up(head_dim, word_bits) * word_bits);
-            kernel_of(kernels)(head, 0.125f, currents.data(), head_dim, table.data());
-            return Bytes().add(currents);
+            Output<float> table(head_dim * word_bits);
+            attend_with(kernels, currents.data(), table.data());
+            return Bytes().add(currents).add(table, 0);
         }, "tokens", num_tokens, "head_dim", head_dim, "density", density);
     };
-    attend("attend_query_key_first", [](const Kernels& kernels) { return kernels.attend_query_key_first; });
-    attend("attend_key_value_first", [](const Kernels& kernels) { return kernels.attend_key_value_first; });
+    attend("attend_query_key_first", [&](const Kernels& kernels, float* currents, float*) {
+        kernels.attend_query_key_first(head, 0.125f, currents, head_dim);
+    });
+    attend("attend_key_value_first", [&](const Kernels& kernels, float* currents, float* table) {
+        kernels.attend_key_value_first(head, 0.125f, currents, head_dim, table);
+    });
 }
 
 void compare_pools(Comparison& compare, Draws& draws, std::size_t height, std::size_t width, std::size_t depth,
@@ -259,7 +263,7 @@ void compare_all(Comparison& compare, Draws& draws) {
             }
         }
         for (const std::size_t num_tokens : {1, 4, 63, 64, 65, 196}) {
-            for (const std::size_t head_dim : {1, 12, 32, 64, 100}) {
+            for (const std::size_t head_dim : {1, 12, 32, 64, 100, 130}) {
                 compare_attention(compare, draws, num_tokens, head_dim, density);
             }
         }

@@ -49,7 +49,7 @@ class LayerProfile:
 
     name: str
     list_ms: float
-    """Finding the events."""
+    """Counting the events, and listing them where they are added."""
     product_ms: float
     """Adding or multiplying weights, and the neurons."""
     density: float | None
@@ -197,7 +197,8 @@ class Engine:
         time_steps = self.config.time_steps if still else frames.shape[0]
         batch_size = frames.shape[0] if still else frames.shape[1]
         logits = np.empty((time_steps, batch_size, self.config.num_classes), np.float32)
-        self._network.crossover = self._crossover_for(time_steps)
+        if self.way == "measured":
+            self._network.crossover = self._crossover_for(time_steps)
         self._network.run(frames, time_steps, state, next_state, logits)
         return logits
 

@@ -113,7 +113,8 @@ def whole_linear_reference(inputs: Counts, weights: Floats) -> Floats:
     for scale in np.ldexp(1.0, exponents + np.arange(0, 24, 8)[:, None]):  # from the lowest digit on
         digits = rest.astype(np.int8)
         rest = (rest - digits) >> 8
-        total = (total + (inputs.astype(np.int64) @ digits.T.astype(np.int64)) * scale).astype(np.float32)
+        sums = (inputs.astype(np.int64) @ digits.T.astype(np.int64)).astype(np.float32)
+        total = (total + sums * scale).astype(np.float32)
     return total
 
 
