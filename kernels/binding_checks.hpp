@@ -44,7 +44,8 @@ inline const engine::Kernels& kernels_named(const std::string& name) {
 
 inline void check_whole(const engine::Kernels& kernels) {
     require(kernels.whole_linear != nullptr,
-            std::string("The instruction set ") + kernels.name + " does not multiply whole numbers; amx does, where the processor has it.");
+            std::string("The instruction set ") + kernels.name +
+                " does not multiply whole numbers; amx does, where the processor has it.");
 }
 
 // An array to read. Its shape is checked below and not by nanobind, for a message that says what was expected.

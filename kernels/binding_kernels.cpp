@@ -62,8 +62,8 @@ Result<float> attend(const Kernels& kernels, const Given<Word>& query, const Giv
             "head_dim must be above 0 and fill " + std::to_string(words) + " words, got " + std::to_string(features) +
                 ".");
     require(num_tokens <= most_product / head_dim,
-            "Tokens times head_dim must not exceed 2^24, for exact sums, got " + std::to_string(num_tokens) + " times " +
-                std::to_string(head_dim) + ".");
+            "Tokens times head_dim must not exceed 2^24, for exact sums, got " + std::to_string(num_tokens) +
+                " times " + std::to_string(head_dim) + ".");
     require(order == "query_key_first" || order == "key_value_first",
             "order must be \"query_key_first\" or \"key_value_first\", got \"" + order + "\".");
     const Word padding = head_dim % word_bits == 0 ? 0 : ~Word{0} << head_dim % word_bits;

@@ -211,7 +211,8 @@ Result<float> dense_linear(const Kernels& kernels, const Layer& layer, const Giv
 Result<float> whole_linear(const Kernels& kernels, const Layer& layer, const Given<std::uint8_t>& inputs) {
     check_whole(kernels);
     check_layer(kernels, layer);
-    require(layer.digits.bytes() > 0, "The layer was packed without whole numbers; pack it with the same instruction set.");
+    require(layer.digits.bytes() > 0,
+            "The layer was packed without whole numbers; pack it with the same instruction set.");
     check("inputs", inputs, {"rows", layer.num_inputs});
     const std::size_t rows = inputs.shape(0);
     Result<float> currents = make_result<float>({rows, layer.width()});

@@ -54,7 +54,8 @@ void Network::reserve_desks(const Input& input) {
     work.desks.resize(threads.count());
     for (Desk& desk : work.desks) {
         const std::size_t rows = divide_up(fired_rows * input.time_steps, whole_rows) * whole_rows;
-        desk.inputs.reserve(fired_rows * input.time_steps * (kernels.whole_linear ? stages[0].num_inputs : most_inputs));
+        const std::size_t most_floats = kernels.whole_linear ? stages[0].num_inputs : most_inputs;
+        desk.inputs.reserve(fired_rows * input.time_steps * most_floats);
         desk.whole_inputs.reserve(kernels.whole_linear ? rows * most_inputs : 0);
         desk.currents.reserve(rows * widest_tile);
         desk.mixed.reserve(mixed);

@@ -45,6 +45,12 @@ def test_inputs(engine, images, spoil, sentence) -> None:
         engine(spoil(images))
 
 
+def test_more_tokens_than_can_be_counted_exactly(case) -> None:
+    engine = sf.compile_engine(case(image_size=None, num_heads=1)[0])
+    with pytest.raises(ValueError, match=r"^Attention is exact for at most 174762 tokens, got 176400; give it smaller"):
+        engine(np.zeros((1, 3, 1680, 1680), np.float32))
+
+
 def test_any_layout_and_any_floats_are_welcome(engine, images) -> None:
     expected = engine(images)
     awkward = np.asfortranarray(images)
