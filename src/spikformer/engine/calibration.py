@@ -21,7 +21,7 @@ from spikformer.disk import cache_folder, write_atomically
 from spikformer.engine.native import native_core
 from spikformer.engine.reference import GROUP_STEPS, pack_spikes
 
-_ROWS, _INPUTS, _OUTPUTS = 16, 1152, 384  # a 3×3 convolution of 128 channels
+_ROWS, _INPUTS, _OUTPUTS = 16, 384, 384
 _DENSITIES = (0.02, 0.05, *np.arange(0.1, 1.01, 0.1).tolist())
 _REPEATS = 15
 _PATIENCE = 0.05  # seconds: a slow instruction set is measured less often
