@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.drawn import SETS
 from torch import Tensor
 
+from spikformer import _native
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.models import Spikformer
 
@@ -21,3 +23,8 @@ def case() -> Callable[..., Case]:
         return specimen(config, torch.float32), frames_for(config, batch_size, torch.float32, seed=3)
 
     return build
+
+
+@pytest.fixture(scope="module", params=SETS)
+def kernels(request: pytest.FixtureRequest) -> _native.Kernels:
+    return _native.Kernels(request.param)

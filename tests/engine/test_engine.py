@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from tests.engine.drawn import SETS, WHOLE, needs_whole
 from torch import Tensor
 
 import spikformer as sf
 from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.engine import Engine
-from spikformer.engine.native import INSTRUCTIONS, native_core
+from spikformer.engine.native import INSTRUCTIONS
 from spikformer.models import Spikformer
+
+FLOATS = [name for name in SETS if name not in WHOLE]
 
 VARIANTS_OF_MODELS = [
     ("spikformer_4_384_cifar10", {}),
@@ -25,18 +28,6 @@ VARIANTS_OF_MODELS = [
     ("spikformer_4_384_cifar10", {"num_heads": 2, "qk_pool": 5, "embed_dim": 176, "learnable_scale": True}),
     ("spikformer_4_384_cifar10", {"image_size": None, "time_steps": 1, "mlp_ratio": 1.5}),
 ]
-
-
-def available() -> list[str]:
-    return [name for name in ("scalar", "neon", "avx2", "avx512", "amx") if _runs(name)]
-
-
-def _runs(name: str) -> bool:
-    try:
-        native_core().Kernels(name)
-    except ValueError:
-        return False
-    return True
 
 
 def differing_spikes(model: Spikformer, engine: Engine, x: Tensor) -> np.ndarray:
@@ -87,13 +78,10 @@ def test_the_authors_networks(variant: str, way) -> None:
         assert abs(int(found.sum()) - fired) <= 1e-3 * total, name
 
 
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("sets", [FLOATS, pytest.param(WHOLE, marks=needs_whole)])
 @pytest.mark.parametrize("way", ["events", "dense"])
-def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, way, whole) -> None:
+def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, way, sets) -> None:
     """Of sets that multiply floats, and of those that multiply whole numbers, which are only close to them."""
-    sets = [name for name in available() if native_core().Kernels(name).multiplies_whole == whole]
-    if not sets:
-        pytest.skip("no instruction set of this machine multiplies whole numbers")
     model, x = case("spikformer_tiny_digits_dvs", batch_size=3)
     answers = []
     for instructions in sets:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.engine.drawn import needs_whole
 
 from spikformer import _native
 
@@ -110,7 +111,7 @@ def test_a_layer_is_read_only_by_kernels_with_its_tiles() -> None:
             SCALAR.spike_linear(LAYER, words(1, 1, 9))
 
 
-@pytest.mark.skipif(not BEST.multiplies_whole, reason="no instruction set of this machine multiplies whole numbers")
+@needs_whole
 def test_whole_numbers_want_rows_of_bytes_and_a_layer_that_was_packed_for_them() -> None:
     with pytest.raises(ValueError, match=shape("inputs", "rows, 576")):
         BEST.whole_linear(LAYER, counts(2, 27))
