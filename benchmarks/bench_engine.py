@@ -24,6 +24,7 @@ from typing import Any
 
 from agreement import measure_agreement
 from contenders import BATCH_SIZES, CONTENDERS, load_images, measure_in_turns, serve
+from fastest import fastest
 
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 LARGE = "spikformer_8_512_imagenet"
@@ -62,7 +63,7 @@ def measure_densities() -> list[dict[str, float]]:
     """One layer of 384 × 1536 on one core: events of 4 steps together, of each step alone, and dense products."""
     import numpy as np
 
-    from spikformer.engine.calibration import draw_spikes, fastest
+    from spikformer.engine.calibration import draw_spikes
     from spikformer.engine.native import chosen_instructions, native_core
     from spikformer.engine.reference import pack_spikes
 

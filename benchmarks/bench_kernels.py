@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from fastest import fastest
 from spikformer.engine import reference as twin
-from spikformer.engine.calibration import draw_spikes, fastest
+from spikformer.engine.calibration import draw_spikes
 from spikformer.engine.native import native_core
 
 SETS = ("scalar", "avx2", "avx512", "amx", "neon")

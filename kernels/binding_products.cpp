@@ -8,6 +8,7 @@
 
 #include "binding_checks.hpp"
 #include "engine/layer.hpp"
+#include "engine/whole_products.hpp"
 
 using namespace nanobind::literals;
 using namespace spikformer::engine;
@@ -220,7 +221,7 @@ Result<float> whole_linear(const Kernels& kernels, const Layer& layer, const Giv
     Buffer<std::uint8_t> block;
     block.reserve(rows_together * layer.num_inputs);
     float sums[rows_together * widest_tile];
-    kernels.begin_whole();
+    const WholeProducts products(kernels, true);
     for (std::size_t begin = 0; begin < rows; begin += rows_together) {
         const std::size_t count = std::min(rows_together, rows - begin);
         std::copy_n(inputs.data() + begin * layer.num_inputs, count * layer.num_inputs, block.data());
@@ -234,7 +235,6 @@ Result<float> whole_linear(const Kernels& kernels, const Layer& layer, const Giv
             }
         }
     }
-    kernels.end_whole();
     return currents;
 }
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "chunk.hpp"
+#include "whole_products.hpp"
 
 namespace spikformer::engine {
 namespace {
@@ -16,26 +17,6 @@ constexpr std::size_t cached_digits = 1024 * 1024;  // a larger one: little else
 std::size_t reach(std::size_t place, std::size_t length) {
     return 1 + (place > 0) + (place + 1 < length);
 }
-
-// A thread's products in whole numbers, if there are any.
-class WholeProducts {
-public:
-    explicit WholeProducts(const Kernels* kernels) : kernels(kernels) {
-        if (kernels) {
-            kernels->begin_whole();
-        }
-    }
-    ~WholeProducts() {
-        if (kernels) {
-            kernels->end_whole();
-        }
-    }
-    WholeProducts(const WholeProducts&) = delete;
-    WholeProducts& operator=(const WholeProducts&) = delete;
-
-private:
-    const Kernels* kernels;
-};
 
 }  // namespace
 
@@ -138,7 +119,7 @@ void Chunk::multiply_rows(const Source& source, std::size_t sample, std::size_t 
     const std::size_t positions = source.positions(), row_size = time_steps * kernels.tile;
     const std::size_t rows = std::min(fired_rows, positions - begin);
     const bool dense = !work.by_events[sample], whole = dense && kernels.whole_linear;
-    const WholeProducts products(whole ? &kernels : nullptr);
+    const WholeProducts products(kernels, whole);
     const std::uint8_t* whole_inputs = whole ? whole_rows_of(source, sample, begin, rows, desk) : nullptr;
     for (std::size_t r = 0; dense && !whole && r < rows; ++r) {
         expand_row(source, sample, begin + r, desk.inputs.data() + r * time_steps * source.row_words() * word_bits);

@@ -77,11 +77,6 @@ def typical_ratio(call: Callable[[], object], other: Callable[[], object]) -> fl
     return float(np.median(np.divide(seconds, of_other)))
 
 
-def fastest(*calls: Callable[[], object]) -> list[float]:
-    """Seconds of each, the least of several."""
-    return [min(taken) for taken in in_turns(*calls)]
-
-
 def in_turns(*calls: Callable[[], object]) -> list[list[float]]:
     """Seconds of each, several times; in turns, so that all see the same machine."""
     seconds: list[list[float]] = [[] for _ in calls]
