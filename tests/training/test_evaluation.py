@@ -12,7 +12,7 @@ from spikformer.data import DataSet, open_dataset
 from spikformer.data.splits import Subset
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
-from spikformer.training import Evaluation, Reading, evaluate
+from spikformer.training import Evaluation, Reading, evaluate, evaluate_answers, is_silent
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,7 @@ def plainly(steps: np.ndarray, labels: np.ndarray) -> Evaluation:
         confusion=confusion.tolist(),
         num_samples=count,
         unreadable=0,
+        silent=False,
     )
 
 
@@ -133,3 +134,30 @@ def test_a_model_keeps_its_mode_its_weights_and_its_statistics(digits: DataSet, 
 def test_a_split_that_is_not_there(model: Spikformer, digits: DataSet) -> None:
     with pytest.raises(ValueError, match="digits has no validation split here; it has train and test"):
         evaluate(model, replace(digits, validation=None), "validation")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_network_that_never_fires_is_silent_in_pytorch_and_in_the_engine(digits: DataSet, dtype) -> None:
+    model = specimen(get_preset("spikformer_tiny_digits").config, dtype)
+    torch.nn.init.uniform_(model.head.bias)
+    found = evaluate(model, digits, "test", Reading(batch_size=16))
+    assert not found.silent
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
+            torch.nn.init.constant_(module.bias, -1e3)
+    found = evaluate(model, digits, "test", Reading(batch_size=16))
+    assert found.silent
+    assert sum(any(column) for column in zip(*found.confusion, strict=True)) == 1, "one answer to everything"
+    assert torch.equal(model.resting_readout(), model.head.bias)
+
+    engine = sf.compile_engine(model)
+    resting = torch.from_numpy(engine.resting_readout())
+    assert evaluate_answers(lambda x: torch.from_numpy(engine.forward_steps(x)), digits, "test", resting).silent
+
+
+def test_one_spike_is_enough_not_to_be_silent() -> None:
+    resting = torch.tensor([0.5, -1.0])
+    readouts = resting.repeat(4, 3, 1)
+    assert is_silent(readouts, resting)
+    readouts[2, 1, 0] += 1e-6
+    assert not is_silent(readouts, resting)

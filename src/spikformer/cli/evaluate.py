@@ -85,7 +85,8 @@ def _evaluate(model: Spikformer | Engine, data: DataSet, options: Options, readi
     def answer(inputs: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(engine.forward_steps(inputs))
 
-    return evaluate_answers(answer, data, options.split, engine.config.num_classes, reading, like=torch.empty(0))
+    resting = torch.from_numpy(engine.resting_readout())
+    return evaluate_answers(answer, data, options.split, resting, reading)
 
 
 def _show(found: Evaluation, data: DataSet, picture: Path) -> None:

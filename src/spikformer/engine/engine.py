@@ -130,6 +130,10 @@ class Engine:
         with self._running:
             return self._run(frames)
 
+    def resting_readout(self) -> np.ndarray:
+        """The readout [K] of a step in which no spike reaches the head."""
+        return self.plan.head_bias.copy()
+
     def initial_state(self, batch_size: int, image_size: tuple[int, int] | None = None) -> EngineState:
         """Every neuron at rest. `image_size` is needed, and taken, only where the config leaves it open."""
         if not _is_whole(batch_size) or batch_size < 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+import torch
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
@@ -73,6 +74,11 @@ class Spikformer(nn.Module):
             raise ValueError(f"This model's config {given}.")
         height, width = self.config.override(image_size=image_size or self.config.image_size).image_size or (0, 0)
         return self._initial_state(batch_size, height, width, like=self.head.weight)
+
+    @torch.no_grad()
+    def resting_readout(self) -> Tensor:
+        """The readout [K] of a step in which no spike reaches the head."""
+        return self.head(next(self.parameters()).new_zeros(1, self.config.embed_dim))[0]
 
     def _initial_state(self, batch_size: int, height: int, width: int, like: Tensor) -> ModelState:
         num_tokens = height * width // self.config.patch_size**2

@@ -1,7 +1,7 @@
 """Training: a recipe says how, a trainer does it, a run folder keeps what comes out."""
 
 from spikformer.training.devices import build_fabric
-from spikformer.training.evaluation import Evaluation, Reading, evaluate, evaluate_answers
+from spikformer.training.evaluation import Evaluation, Reading, evaluate, evaluate_answers, is_silent
 from spikformer.training.events import DivergedError, Epoch, Step
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import get_recipe, list_recipes
@@ -24,6 +24,7 @@ __all__ = [
     "evaluate_answers",
     "find_traps",
     "get_recipe",
+    "is_silent",
     "list_recipes",
     "transfer_weights",
 ]

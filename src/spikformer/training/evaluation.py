@@ -29,6 +29,8 @@ class Evaluation:
     num_samples: int
     unreadable: int
     """Samples that could not be read, and are not among these."""
+    silent: bool
+    """No spike reached the head: every readout of every sample is what the head answers to nothing."""
 
     @property
     def by_class(self) -> list[float | None]:
@@ -55,10 +57,10 @@ PLAINLY = Reading()
 @torch.no_grad()
 def evaluate(model: Spikformer, data: DataSet, split: str, reading: Reading = PLAINLY) -> Evaluation:
     """Measure a model on its device; leaves it in the mode it was in."""
-    weight, was_training = model.head.weight, model.training
+    was_training = model.training
     model.eval()
     try:
-        return evaluate_answers(model.forward_steps, data, split, len(weight), reading, like=weight)
+        return evaluate_answers(model.forward_steps, data, split, model.resting_readout(), reading)
     finally:
         model.train(was_training)
 
@@ -67,15 +69,17 @@ def evaluate_answers(
     answer: Callable[[Tensor], Tensor],
     data: DataSet,
     split: str,
-    num_classes: int,
+    resting: Tensor,
     reading: Reading = PLAINLY,
-    *,
-    like: Tensor,
 ) -> Evaluation:
-    """Measure whatever turns inputs into readouts [T, B, K]; inputs have the dtype and the device of `like`."""
+    """Measure whatever turns inputs into readouts [T, B, K].
+
+    `resting` [K] is the readout when nothing fires; inputs have its dtype and device.
+    """
+    num_classes = len(resting)
     if len(data.class_names) > num_classes:
         raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model tells {num_classes} apart.")
-    device, world_size = like.device, reading.world_size
+    device, world_size = resting.device, reading.world_size
     loader = Loader(
         data,
         split,
@@ -89,10 +93,10 @@ def evaluate_answers(
     time_steps = 0
     totals: dict[str, Tensor] = {}
     for batch in loader.epoch(0):
-        inputs = data.prepare(batch.samples.to(device)).to(like.dtype)
-        sums = answer(inputs).double().cumsum(0)  # [T, B, K]
-        time_steps = len(sums)
-        found = _count(sums, batch.labels.to(device), num_classes)
+        inputs = data.prepare(batch.samples.to(device)).to(resting.dtype)
+        readouts = answer(inputs)  # [T, B, K]
+        time_steps = len(readouts)
+        found = _count(readouts, batch.labels.to(device), resting)
         totals = {name: totals[name] + value for name, value in found.items()} if totals else found
         reading.on_batch(len(batch.labels) + len(batch.reasons))
     unreadable = torch.tensor(float(loader.unreadable.total()))
@@ -113,11 +117,19 @@ def evaluate_answers(
         confusion=totals["confusion"].long().tolist(),
         num_samples=count,
         unreadable=int(unreadable),
+        silent=not totals["lively"],
     )
 
 
-def _count(sums: Tensor, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
-    """Sums over a batch, of its readouts [T, B, K] added up over the steps."""
+def is_silent(readouts: Tensor, resting: Tensor) -> bool:
+    """Whether no spike reached the head in any of the readouts [T, B, K]; `resting` [K] is its answer to nothing."""
+    return bool((readouts == resting).all())  # exactly: a sum of zeros is zero in any order
+
+
+def _count(readouts: Tensor, labels: Tensor, resting: Tensor) -> dict[str, Tensor]:
+    """Sums over a batch, of its readouts [T, B, K]."""
+    num_classes = len(resting)
+    sums = readouts.double().cumsum(0)
     logits = sums[-1] / len(sums)
     answers = logits.argmax(1)
     near = logits.topk(min(5, num_classes), 1).indices
@@ -128,12 +140,14 @@ def _count(sums: Tensor, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         "steps": (sums.argmax(-1) == labels).sum(1).double(),
         "top5": (near == labels[:, None]).sum().double(),
         "confusion": pairs.view(num_classes, num_classes).double(),
+        "lively": sums.new_tensor(not is_silent(readouts, resting), dtype=torch.float64),
     }
 
 
 def _nothing(time_steps: int, num_classes: int, device: torch.device) -> dict[str, Tensor]:
     """What a process adds that got no samples."""
-    shapes = {"count": (), "loss": (), "steps": (time_steps,), "top5": (), "confusion": (num_classes, num_classes)}
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("count", "loss", "top5", "lively"), ())
+    shapes |= {"steps": (time_steps,), "confusion": (num_classes, num_classes)}
     return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 
 
