@@ -6,6 +6,7 @@ import json
 import pytest
 
 import spikformer as sf
+from spikformer.presets import get_preset
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,13 @@ import spikformer as sf
         ({"surrogate": "arctan", "neuron": "gelu"}, r"surrogate has no effect with neuron='gelu'; leave it 'sigmoid'"),
         ({"surrogate": "relu"}, r"surrogate must be one of sigmoid, arctan"),
         ({"surrogate_alpha": 0}, r"surrogate_alpha must be above 0"),
+        ({"time_steps": 10**6}, r"at most 268,435,456, got 196,608,000,000; take fewer time steps"),
+        ({"image_size": 8192}, r"time_steps × the size of the largest layer must be at most"),
+        ({"image_size": 1024, "attention": "softmax"}, r"time_steps × the size of the largest layer must be at most"),
+        ({"num_classes": 10**6, "time_steps": 1000}, r"time_steps × the size of the largest layer must be at most"),
+        ({"depth": 10**5000}, r"depth must be at most 1,000,000, got a number of 16,610 bits"),
+        ({"neuron": "\x1b" * 1000}, r"gelu, got '(\\x1b)+"),
+        ({"pool_stages": (True,) * 21}, r"pool_stages must list .*, 1 to 20 of them"),
         ({"linear_init": "xavier"}, r"linear_init must be one of trunc_normal, torch"),
     ],
 )
@@ -87,3 +95,16 @@ def test_an_unknown_field_is_answered_with_the_nearest() -> None:
 def test_a_config_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         sf.ModelConfig().depth = 3
+
+
+@pytest.mark.parametrize("name", sf.list_models())
+def test_every_published_model_is_far_from_the_limit(name: str) -> None:
+    config = get_preset(name).config
+    assert config.largest_activation * 10 < 2**28
+
+
+def test_the_largest_activation_is_that_of_its_largest_layer() -> None:
+    config = sf.ModelConfig()  # 32×32, widths 48 to 384 with pools after the third and fourth, T = 4
+    assert config.largest_activation == 4 * 192 * 32 * 32
+    assert config.override(mlp_ratio=16.0).largest_activation == 4 * 64 * 384 * 16
+    assert config.override(image_size=128, attention="softmax").largest_activation == 4 * 12 * 1024**2

@@ -8,9 +8,11 @@ from math import prod
 from numbers import Integral, Real
 from typing import Any, get_args
 
-from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate, did_you_mean
+from spikformer.vocabulary import Attention, LinearInit, Neuron, Surrogate, did_you_mean, shown
 
 _LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a file that means harm
+_MOST_STAGES = 20  # of patch splitting: 2^20 is beyond _LARGEST
+_LARGEST_ACTIVATION = 1 << 28  # numbers of one sample in one layer, over all time steps: 1 GiB in float32
 _SPIKING_FIELDS = ("tau", "v_threshold", "attention_v_threshold", "v_reset", "surrogate", "surrogate_alpha")
 _IDLE_FIELDS = {"if": ("tau",), "relu": _SPIKING_FIELDS, "gelu": _SPIKING_FIELDS}
 
@@ -90,6 +92,23 @@ class ModelConfig:
     def num_tokens(self) -> int | None:
         return None if self.image_size is None else prod(side // self.patch_size for side in self.image_size)
 
+    @property
+    def largest_activation(self) -> int:
+        """How many numbers the largest layer has for one sample, over all its time steps.
+
+        A forward pass of a sample takes a few times this memory, besides the weights. An open `image_size` counts as
+        128×128, or one patch if that is larger.
+        """
+        height, width = self.image_size or 2 * (-(-128 // self.patch_size) * self.patch_size,)
+        pixels, sizes = height * width, [self.in_channels * height * width, self.num_classes]
+        for channels, pooled in zip(self.stage_channels, self.pool_stages, strict=True):
+            sizes.append(channels * pixels)
+            pixels //= 4 if pooled else 1
+        sizes.append(pixels * max(self.embed_dim, self.mlp_dim))
+        if self.attention in ("softmax", "softmax_float_value"):
+            sizes.append(self.num_heads * pixels**2)
+        return self.time_steps * max(sizes)
+
     # To and from plain data, for files and overrides.
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,32 +140,34 @@ class ModelConfig:
             size = (size, size)
         if size is not None:
             if not isinstance(size, list | tuple) or len(size) != 2:
-                raise ValueError(f"image_size must be an int, (height, width) or None, got {size!r}.")
+                raise ValueError(f"image_size must be an int, (height, width) or None, got {shown(size)}.")
             object.__setattr__(self, "image_size", tuple(size))
-        if not isinstance(self.pool_stages, list | tuple) or not self.pool_stages:
+        stages: Any = self.pool_stages
+        if not isinstance(stages, list | tuple) or not 1 <= len(stages) <= _MOST_STAGES:
             raise ValueError(
-                f"pool_stages must list one true or false per patch-splitting block, got {self.pool_stages!r}; "
+                f"pool_stages must list one true or false per patch-splitting block, 1 to {_MOST_STAGES} of them, "
+                f"got {shown(stages)}; "
                 "CIFAR uses (False, False, True, True)."
             )
-        object.__setattr__(self, "pool_stages", tuple(self.pool_stages))
+        object.__setattr__(self, "pool_stages", tuple(stages))
 
     def _check_numbers(self) -> None:
         counts = ("in_channels", "num_classes", "time_steps", "embed_dim", "depth", "num_heads", "qk_pool")
         for name in counts:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+                raise ValueError(f"{name} must be a whole number of at least 1, got {shown(value)}.")
             if value > _LARGEST:
-                raise ValueError(f"{name} must be at most {_LARGEST:,}, got {value}.")
+                raise ValueError(f"{name} must be at most {_LARGEST:,}, got {shown(value)}.")
         for side in self.image_size or ():
             if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= _LARGEST:
                 allowed = f"from 1 to {_LARGEST:,}"
-                raise ValueError(f"image_size must hold whole numbers {allowed}, got {self.image_size!r}.")
+                raise ValueError(f"image_size must hold whole numbers {allowed}, got {shown(self.image_size)}.")
         reals = ("mlp_ratio", "attention_scale", "tau", "v_threshold", "attention_v_threshold", "v_reset")
         for name in (*reals, "surrogate_alpha"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not -_LARGEST <= value <= _LARGEST:
-                raise ValueError(f"{name} must be a finite number, at most {_LARGEST:,}, got {value!r}.")
+                raise ValueError(f"{name} must be a finite number, at most {_LARGEST:,}, got {shown(value)}.")
         for name in ("mlp_ratio", "attention_scale", "surrogate_alpha"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}.")
@@ -165,12 +186,12 @@ class ModelConfig:
         for name, kind in choices.items():
             value = getattr(self, name)
             if value not in get_args(kind):
-                raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}.")
+                raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, got {shown(value)}.")
         flags = {"learnable_scale": self.learnable_scale, "qkv_bias": self.qkv_bias}
         flags |= {f"pool_stages[{index}]": flag for index, flag in enumerate(self.pool_stages)}
         for name, flag in flags.items():
             if not isinstance(flag, bool):
-                raise ValueError(f"{name} must be True or False, got {flag!r}.")
+                raise ValueError(f"{name} must be True or False, got {shown(flag)}.")
 
     def _check_shapes(self) -> None:
         halvings = 2 ** (len(self.pool_stages) - 1)
@@ -193,6 +214,11 @@ class ModelConfig:
             check_divisible(self.image_size, self.patch_size)
         if self.qk_pool % 2 == 0:
             raise ValueError(f"qk_pool must be odd, so that the number of tokens stays, got {self.qk_pool}.")
+        if self.largest_activation > _LARGEST_ACTIVATION:
+            raise ValueError(
+                f"time_steps × the size of the largest layer must be at most {_LARGEST_ACTIVATION:,}, "
+                f"got {self.largest_activation:,}; take fewer time steps, smaller images or a narrower model."
+            )
 
     def _check_effects(self) -> None:
         for field in fields(self):
@@ -220,4 +246,4 @@ def check_field_names(values: Mapping[str, Any]) -> None:
     for name in values:
         if name not in known:
             hint = did_you_mean(name, known, f"known fields are {', '.join(known)}.")
-            raise ValueError(f"ModelConfig has no field {name!r}; {hint}")
+            raise ValueError(f"ModelConfig has no field {shown(name)}; {hint}")

@@ -1,4 +1,4 @@
-"""The words that config fields may hold, so that every room spells them the same; and what to say to a misspelt one."""
+"""The words that config fields may hold, so that every room spells them the same; and how messages show words."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -14,3 +14,12 @@ def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
     """The end of a sentence about an unknown word: the nearest known one, or something else to do."""
     near = get_close_matches(str(word).lower(), list(known), n=1)
     return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """A value as an error message shows it: its repr, which escapes control characters, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no int of more than 4,300 digits
+        text = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
