@@ -18,6 +18,7 @@ FLOW = [
     "frames",
     "memory",
     "disk",
+    "tensorfile",
     "neurons",
     "layers",
     "models",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
-import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-HALF = ".half"  # how a name ends while its file is being written; a kill may leave one
+TEMP_SUFFIX = ".spikformer-tmp"
+"""How a name ends while its file is being written; a kill may leave one until the next write to the same path."""
+_SWEPT = 8  # temporary names of one path that are looked at: as many as may write to it at a time
 
 
 def check_is_file(path: Path) -> None:
-    """Say in a sentence that there is nothing to read."""
+    """Raise an error that says what is wrong where there is nothing to read."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
     if not path.is_file():
@@ -20,36 +25,62 @@ def check_is_file(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """All of it or nothing, see `whole_file`. What need not outlive a power failure is not `durable`, and faster."""
-    with whole_file(path, durable=durable) as half:
-        half.write_bytes(content)
+    """All of it or nothing, see `atomic_file`."""
+    with atomic_file(path, durable=durable) as file:
+        file.write(content)
 
 
 @contextmanager
-def whole_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` once all is written.
+def atomic_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` once all is written. A reader never meets a part of it.
 
-    A reader never meets half a file, and a failure takes its half away. Only a kill may leave a half beside the path,
-    under a name that starts with a dot.
+    The mode of a file that is replaced is kept, a new one has the umask's; a symbolic link stays, and its target is
+    written. The temporary file is removed on failure; one that a kill left is removed by the next write to the same
+    path, unless a live process holds its lock. What need not outlive a power failure is not `durable`, and faster.
     """
-    if not os.path.isdir(path.parent):
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
-    half = path.with_name(f".{secrets.token_hex(8)}{HALF}")  # short: the name itself may be as long as is allowed
+    target = _target_of(path)
     try:
-        yield half
-        half.chmod(0o644)  # some libraries write for their owner alone
-        if durable:
-            with half.open("rb") as file:
-                os.fsync(file.fileno())
-        os.replace(half, path)
+        temp, file = _create_temp(target)
     except OSError as error:
-        half.unlink(missing_ok=True)
-        raise type(error)(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise _unwritable(path, error) from None
+    try:
+        with file:
+            with suppress(FileNotFoundError):
+                os.chmod(temp, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+            if os.name == "nt":
+                file.close()  # Windows renames no open file
+            os.replace(temp, target)
+        if durable:
+            _sync_folder(target.parent)
+    except OSError as error:
+        temp.unlink(missing_ok=True)
+        raise _unwritable(path, error) from None
     except BaseException:
-        half.unlink(missing_ok=True)
+        temp.unlink(missing_ok=True)
         raise
+    for number in range(_SWEPT):
+        remove_stale(_temp_name(target, number))
+
+
+def remove_stale(temp: Path) -> bool:
+    """Remove a temporary file that no live process is writing; False if there is one that is being written."""
+    try:
+        file = os.open(temp, os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        stale = _lock(file, wait=False)
+        if stale:
+            temp.unlink(missing_ok=True)
+        return stale
+    finally:
+        os.close(file)
 
 
 def cache_folder() -> Path:
@@ -59,3 +90,70 @@ def cache_folder() -> Path:
     import pooch
 
     return Path(pooch.os_cache("spikformer"))
+
+
+def _target_of(path: Path) -> Path:
+    """The file that is to be written: `path`, or what it links to."""
+    target = Path(os.path.realpath(path))
+    named = target if os.path.islink(path) else path
+    if not os.path.isdir(named.parent):
+        raise FileNotFoundError(f"There is no folder {named.parent} to write {named.name} into; create it first.")
+    if os.path.isdir(target):
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+    if os.path.islink(target):
+        raise OSError(f"{path} cannot be written: {os.strerror(errno.ELOOP)}.")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(f"{path} is not a regular file; give the name of a file.")
+    return target
+
+
+def _create_temp(target: Path) -> tuple[Path, IO[bytes]]:
+    """A new file beside the target, under the first name that no live process uses, locked until it is closed."""
+    number = 0
+    while True:
+        temp = _temp_name(target, number)
+        try:
+            file = os.fdopen(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
+        except FileExistsError:
+            number += not remove_stale(temp)
+            continue
+        _lock(file.fileno(), wait=True)
+        if os.fstat(file.fileno()).st_nlink:  # else it was taken for stale before it was locked
+            return temp, file
+        file.close()
+
+
+def _lock(file: int, *, wait: bool) -> bool:
+    """Lock an open file until it is closed, however its process ends; False where another has it or there are none."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where temporary files that a kill left stay
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    except OSError:
+        return False
+
+
+def _temp_name(target: Path, number: int) -> Path:
+    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]  # the name itself may be as long as is allowed
+    return target.with_name(f".{digest}-{number}{TEMP_SUFFIX}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in the folder outlive a power failure, where the system can."""
+    if os.name == "nt":
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system without it
+            raise
+    finally:
+        os.close(file)
+
+
+def _unwritable(path: Path, error: OSError) -> OSError:
+    return type(error)(f"{path} cannot be written: {error.strerror or error}.")

@@ -1,6 +1,7 @@
 """Engines on disk: read without torch, equal to what was written, and never trusted."""
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -79,18 +80,26 @@ def change(path: Path, target: Path, tensors: dict | None = None, metadata: dict
 @pytest.mark.parametrize(
     ("tensors", "metadata", "sentence"),
     [
-        ({}, {"format": "spikformer"}, "holds no engine; `spikformer compile` makes one"),
-        ({}, {"format_version": "2"}, "has engine format '2', this release reads up to 1; update"),
-        ({}, {"format_version": "x"}, "has engine format 'x'"),
-        ({}, {"config": "[" * 100_000}, "is damaged: it holds no readable config"),
+        ({}, {"format": "spikformer"}, r"bad\.engine holds weights, not an engine"),
+        ({}, {"format_version": "2"}, "has format version '2', this release reads up to 1; update"),
+        ({}, {"format_version": "x"}, "has format version 'x'"),
+        ({}, {"config": "[" * 100_000}, r"bad\.engine holds no readable config"),
         ({}, {"config": "{}"}, "is damaged: .*every field"),
-        ({}, {"about": "7"}, "is damaged: it holds no readable about"),
-        ({"stem.position.bias": np.zeros(3, np.float32)}, {}, r"stem.position.bias should be float32 \[\d+\]"),
-        ({"head.bias": np.zeros(10)}, {}, r"head.bias should be float32 \[10\], is float64 \[10\]"),
+        ({}, {"about": "7"}, r"bad\.engine holds no readable about"),
+        ({"stem.position.bias": np.zeros(3, np.float32)}, {}, r"stem.position.bias should be F32 \[\d+\]"),
+        ({"head.bias": np.zeros(10)}, {}, r"head.bias should be F32 \[10\], is F64 \[10\]"),
         ({"head.bias": np.full(10, np.nan, np.float32)}, {}, "head.bias holds NaN or infinity"),
-        ({"more": np.zeros(1)}, {}, "it holds more, which does not fit its config"),
+        ({"more": np.zeros(1)}, {}, "it holds 'more', which does not fit its config"),
         ({"stem.position.neuron": np.array([0.5, 1, 0, 0])}, {}, "threshold at or below its rest"),
         ({"stem.position.neuron": np.array([0.5, 1, 1e-300, 0])}, {}, "threshold at or below its rest"),
+        ({"stem.position.neuron": np.array([1e30, 1, 1, 0])}, {}, "a neuron has gain 1e\\+30"),
+        ({"stem.position.neuron": np.array([0.5, -1e30, 1, 0])}, {}, "leak -1e\\+30"),
+        ({"stem.position.neuron": np.array([0.5, 1, 1e300, 0])}, {}, "must be finite, at most 1,000,000"),
+        ({"stem.position.neuron": np.array([0.5, 1, 1, np.nan])}, {}, "must be finite, at most 1,000,000"),
+        ({"blocks.0.attention.scale": np.array([1e300])}, {}, r"the scale of blocks\.0\.attention must be finite"),
+        ({"blocks.0.attention.scale": np.array([np.inf])}, {}, r"the scale of blocks\.0\.attention must be finite"),
+        ({"head.bias": np.full(10, -3e38, np.float32)}, {}, "head.bias holds NaN or infinity, or is too large"),
+        ({"head.weights": np.full((10, 64), 1e24, np.float32)}, {}, "head.weights holds NaN or infinity, or is too"),
     ],
 )
 def test_damaged_and_foreign_files(saved: Path, tmp_path: Path, tensors, metadata, sentence) -> None:
@@ -98,9 +107,42 @@ def test_damaged_and_foreign_files(saved: Path, tmp_path: Path, tensors, metadat
         sf.load_engine(change(saved, tmp_path / "bad.engine", tensors, metadata))
 
 
+def test_the_largest_numbers_that_are_read_give_finite_answers(saved: Path, tmp_path: Path) -> None:
+    tensors = {
+        name: np.full_like(array, 0.99e24 / array[0].size) if name.endswith(".weights") else array
+        for name, array in load_file(saved).items()
+    }
+    tensors |= {name: np.full_like(array, -0.99e24) for name, array in tensors.items() if name.endswith(".bias")}
+    engine = sf.load_engine(change(saved, tmp_path / "large.engine", tensors))
+    config = engine.config
+    assert np.isfinite(engine(np.ones((1, config.in_channels, *config.image_size), np.float32))).all()
+
+
+@pytest.mark.parametrize("shape", [(10, 64), (10, 65), (1 << 20, 1 << 12)])
+def test_a_tensor_of_another_shape_is_not_read(saved: Path, tmp_path: Path, shape: tuple[int, int]) -> None:
+    """A file with holes: the last would take 16 GB."""
+    entry = {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * shape[0] * shape[1]]}
+    names = [f"{n}" for n in range(20)]  # as many as the config has layers
+    empty = {name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names}
+    header = json.dumps({"__metadata__": metadata_of(saved), "stem.stages.0.weights": entry} | empty).encode()
+    path = tmp_path / "holes.engine"
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    os.truncate(path, 8 + len(header) + 4 * shape[0] * shape[1])
+    with pytest.raises(ValueError, match=r"holes\.engine is damaged: stem\.stages\.0\.weights should be F32"):
+        sf.load_engine(path)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("depth", 10**9), ("num_heads", 3), ("attention", "softmax"), ("neuron", "relu"), ("embed_dim", 2**40)],
+    [
+        ("depth", 10**9),
+        ("num_heads", 3),
+        ("attention", "softmax"),
+        ("neuron", "relu"),
+        ("embed_dim", 2**40),
+        ("time_steps", 10**6),
+        ("tau", 10**400),
+    ],
 )
 def test_a_forged_config_is_refused_at_once(saved: Path, tmp_path: Path, field, value) -> None:
     config = json.loads(metadata_of(saved)["config"]) | {field: value}

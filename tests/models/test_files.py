@@ -12,10 +12,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.disk import TEMP_SUFFIX
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +37,24 @@ def test_what_is_saved_comes_back_to_the_bit(name: str, dtype, tmp_path: Path) -
     model = specimen(shrunk(name, neuron="plif") if "tiny" in name else shrunk(name), dtype)
     sf.save(model, tmp_path / "model.safetensors")
     loaded = sf.load(tmp_path / "model.safetensors")
-    x = frames_for(model.config, batch_size=2, dtype=dtype)
     assert loaded.config == model.config
     assert not loaded.training
-    assert torch.equal(loaded(x), model(x))
+    ours, theirs = model.state_dict(), loaded.state_dict()
+    assert ours.keys() == theirs.keys()
+    for key, tensor in theirs.items():
+        assert tensor.dtype == ours[key].dtype
+        assert torch.equal(tensor, ours[key])
+        assert tensor.data_ptr() % 64 == 0, "aligned as PyTorch's own memory, so that sums round alike"
+    assert torch.isfinite(loaded(frames_for(model.config, batch_size=2, dtype=dtype))).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_comes_back_to_the_bit(dtype: torch.dtype, tmp_path: Path) -> None:
+    model = specimen(shrunk("spikformer_tiny_digits")).to(dtype)
+    sf.save(model, tmp_path / "model.safetensors")
+    loaded = sf.load(tmp_path / "model.safetensors")
+    assert all(torch.equal(tensor, loaded.state_dict()[key]) for key, tensor in model.state_dict().items())
+    assert load_file(tmp_path / "model.safetensors")["head.weight"].dtype == dtype
 
 
 def test_a_loaded_model_trains_as_before(saved: Path) -> None:
@@ -112,7 +127,7 @@ def test_a_damaged_header_never_crashes(saved: Path, tmp_path: Path, position: i
 
 def test_another_programs_safetensors(tmp_path: Path) -> None:
     save_file({"weight": torch.randn(3)}, tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match=r"other\.safetensors is a safetensors file, but not one of ours"):
+    with pytest.raises(ValueError, match=r"other\.safetensors is a safetensors file of another program, expected weig"):
         sf.load(tmp_path / "other.safetensors")
 
 
@@ -146,14 +161,24 @@ def change_config(**fields):
         (change_config(depth=-2), r"config that this release refuses: depth must be"),
         (change_config(depth=10**6), r"holds \d+ tensors, too few for 1000000 blocks"),
         (change_config(embed_dim=128), r"should be"),
+        (change_config(time_steps=100_000), r"config that this release refuses: time_steps × the size of the largest"),
+        (change_config(image_size=None, time_steps=10_000), r"time_steps × the size of the largest layer must be"),
+        (change_config(v_threshold=10**400), r"v_threshold must be a finite number"),
+        (change_config(depth=10**400), r"depth must be at most 1,000,000"),
+        (change_config(pool_stages=[True] * 100_000), r"pool_stages must list"),
+        (lambda t, m: m.update(config='{"tau": 1' + "0" * 400_000 + "}"), r"holds no readable config"),
+        (lambda t, m: m.update(config='{"tau": 1, "tau": 2}'), r"holds no readable config"),
+        (lambda t, m: t.update(extra=torch.zeros(1, dtype=torch.uint16)), r"'extra' is U16, expected one of F64"),
     ],
 )
 def test_a_file_that_does_not_fit_itself(saved: Path, tmp_path: Path, change, sentence: str) -> None:
     tensors, metadata = contents(saved)
     change(tensors, metadata)
     save_file(tensors, tmp_path / "changed.safetensors", metadata)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=sentence) as error:
         sf.load(tmp_path / "changed.safetensors")
+    assert str(error.value).startswith(str(tmp_path / "changed.safetensors"))
+    assert len(str(error.value)) < 500 + len(str(tmp_path))
 
 
 def test_saving_into_no_folder_is_said_and_leaves_nothing(tmp_path: Path) -> None:
@@ -185,4 +210,4 @@ def test_a_kill_while_saving_leaves_the_old_file_whole(saved: Path, tmp_path: Pa
         process.stdout.close()
         assert sf.load(path).config == sf.load(saved).config
     others = [other.name for other in tmp_path.iterdir() if other != path]
-    assert all(name.startswith(".") and name.endswith(".half") for name in others), "only hidden halves may stay"
+    assert all(name.startswith(".") and name.endswith(TEMP_SUFFIX) for name in others), "only temporary files may stay"

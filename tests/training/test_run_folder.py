@@ -12,6 +12,7 @@ import torch
 
 import spikformer as sf
 from spikformer.data import open_dataset
+from spikformer.disk import TEMP_SUFFIX
 from spikformer.models import Spikformer, load
 from spikformer.training import Recipe, RunFolder, get_recipe
 from spikformer.training.optimiser import build_optimiser
@@ -151,8 +152,8 @@ def test_too_little_room_is_said_before_training(folder: RunFolder) -> None:
         folder.check_room(giant)
 
 
-def test_halves_that_a_kill_left_make_room(folder: RunFolder) -> None:
-    for name in (".0123456789abcdef.half", ".tmpAb3dEf", ".tmp", ".hidden", "half"):
+def test_temporary_files_that_a_kill_left_make_room(folder: RunFolder) -> None:
+    for name in (f".0123456789abcdef-0{TEMP_SUFFIX}", ".tmp", ".hidden", "half"):
         (folder.path / name).write_bytes(b"")
     folder.check_room(sf.create_model("spikformer_tiny_digits"))
     assert names_in(folder.path) == [".hidden", ".tmp", "half"]

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as serialise
 
 from spikformer.config import ModelConfig
-from spikformer.disk import check_is_file, write_atomically
 from spikformer.engine.plan import Block, Layer, Neuron, Plan
+from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
+from spikformer.vocabulary import shown
 
 FORMAT = "spikformer-engine"
 FORMAT_VERSION = 1
 
 
 def write_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
+    """One file, replaced as a whole; the same plan gives the same bytes."""
     tensors = {"head.weights": plan.head_weights, "head.bias": plan.head_bias}
     for layer in plan.layers():
         tensors |= {f"{layer.name}.weights": layer.weights, f"{layer.name}.bias": layer.bias}
@@ -37,64 +36,40 @@ def write_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "config": json.dumps(plan.config.to_dict()),
         "about": json.dumps(plan.about),
     }
-    write_atomically(Path(path), serialise(tensors, metadata))
+    write_tensors(Path(path), {name: with_code(array) for name, array in tensors.items()}, metadata)
 
 
 def is_engine_file(path: Path) -> bool:
     """Whether a file says of itself that it holds an engine."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            return (file.metadata() or {}).get("format") == FORMAT
-    except (OSError, SafetensorError):
+        with open_tensors(path) as file:
+            return file.metadata.get("format") == FORMAT
+    except (OSError, ValueError):
         return False
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan in a file. Takes the memory of the network its config describes, and never more than the file has."""
     path = Path(path)
-    metadata, tensors = _read(path)
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} holds no engine; `spikformer compile` makes one of trained weights.")
-    version = metadata.get("format_version", "")
-    if not version.isdecimal() or int(version) > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has engine format {version!r}, this release reads up to {FORMAT_VERSION}; update spikformer."
-        )
-    try:
-        config = ModelConfig.from_dict(_object(metadata, "config"))
-        return _Reader(config, tensors).plan(_object(metadata, "about"))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    check_is_file(path)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, TypeError, ValueError) as error:  # the last two: a dtype that NumPy does not have
-        raise ValueError(f"{path} is truncated or no engine file ({error}); compile the weights again.") from None
-
-
-def _object(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
-    try:
-        value = json.loads(metadata[key])
-    except (KeyError, ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError(f"it holds no readable {key}.")
-    return value
+    with open_tensors(path) as file:
+        file.check_kind(FORMAT, FORMAT_VERSION)
+        fields, about = file.json("config", dict), file.json("about", dict)
+        try:
+            return _Reader(ModelConfig.from_dict(fields), file).plan(about)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
 
 
 class _Reader:
     """Takes tensors out by name; each must be there, of the shape that the config asks for, and finite."""
 
-    def __init__(self, config: ModelConfig, tensors: dict[str, np.ndarray]) -> None:
-        self.config, self.tensors = config, tensors
+    def __init__(self, config: ModelConfig, file: TensorFile) -> None:
+        self.config, self.file, self.left = config, file, set(file.entries)
 
     def plan(self, about: dict[str, Any]) -> Plan:
         config = self.config
-        if config.depth + len(config.pool_stages) > len(self.tensors):  # a forged depth must not keep us busy
-            raise ValueError(f"{len(self.tensors)} tensors are too few for {config.depth} blocks.")
+        if config.depth + len(config.pool_stages) > len(self.left):  # a forged depth must not keep us busy
+            raise ValueError(f"{len(self.left)} tensors are too few for {config.depth} blocks.")
         dim, widths = config.embed_dim, (config.in_channels, *config.stage_channels)
         plan = Plan(
             config,
@@ -108,8 +83,8 @@ class _Reader:
             self._take("head.bias", (config.num_classes,), np.float32),
             about,
         )
-        if self.tensors:
-            raise ValueError(f"it holds {min(self.tensors)}, which does not fit its config.")
+        if self.left:
+            raise ValueError(f"it holds {shown(min(self.left))}, which does not fit its config.")
         return plan
 
     def _block(self, name: str) -> Block:
@@ -132,19 +107,13 @@ class _Reader:
         return Layer(name, weights, self._take(f"{name}.bias", (outputs,), np.float32), self._neuron(name))
 
     def _neuron(self, name: str) -> Neuron:
-        constants = self._take(f"{name}.neuron", (4,), np.float64)
-        with np.errstate(over="ignore", under="ignore"):
-            _, _, v_threshold, v_reset = constants.astype(np.float32)  # as the engine computes
-        if v_threshold <= v_reset:
-            raise ValueError(f"the neuron of {name} has its threshold at or below its rest.")
-        return Neuron(*constants.tolist())
+        return Neuron(*self._take(f"{name}.neuron", (4,), np.float64).tolist())
 
     def _take(self, name: str, shape: tuple[int, ...], dtype: type) -> np.ndarray:
-        if name not in self.tensors:
+        if name not in self.left:
             raise ValueError(f"it lacks {name}.")
-        array = self.tensors.pop(name)
-        if array.shape != shape or array.dtype != dtype:
-            raise ValueError(f"{name} should be {np.dtype(dtype)} {list(shape)}, is {array.dtype} {list(array.shape)}.")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds NaN or infinity.")
-        return array
+        self.left.remove(name)
+        entry, wanted = self.file.entries[name], with_code(np.empty(0, dtype))[0]
+        if entry.shape != shape or entry.dtype != wanted:
+            raise ValueError(f"{name} should be {wanted} {list(shape)}, is {entry.dtype} {list(entry.shape)}.")
+        return self.file.read_numpy(name)

@@ -13,6 +13,8 @@ import numpy as np
 from spikformer.config import ModelConfig
 
 _ATTENTIONS = ("ssa", "random", "none")
+_LARGEST_SUM = 1e24  # of a layer's inputs with all their weights: float32 holds a million steps of such sums
+_LARGEST_CONSTANT = 1e6  # of a threshold, a rest or a scale
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,14 @@ class Neuron:
     leak: float
     v_threshold: float
     v_reset: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gain <= 1 or self.leak not in (0, 1):
+            raise ValueError(f"a neuron has gain {self.gain!r} and leak {self.leak!r}, expected 0 to 1, and 0 or 1.")
+        if not all(abs(voltage) <= _LARGEST_CONSTANT for voltage in (self.v_threshold, self.v_reset)):
+            raise ValueError(f"a neuron's threshold and rest must be finite, at most {_LARGEST_CONSTANT:,.0f}.")
+        if np.float32(self.v_threshold) <= np.float32(self.v_reset):  # as the engine computes
+            raise ValueError("a neuron has its threshold at or below its rest.")
 
     def as_tuple(self) -> tuple[float, float, float, float]:
         return (self.gain, self.leak, self.v_threshold, self.v_reset)
@@ -36,6 +46,9 @@ class Layer:
     weights: np.ndarray
     bias: np.ndarray
     neuron: Neuron
+
+    def __post_init__(self) -> None:
+        check_sums(self.name, self.weights, self.bias)
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,10 @@ class Block:
     projection: Layer
     hidden: Layer
     output: Layer
+
+    def __post_init__(self) -> None:
+        if not abs(self.scale) <= _LARGEST_CONSTANT:
+            raise ValueError(f"the scale of {self.name} must be finite, at most {_LARGEST_CONSTANT:,.0f}.")
 
     def layers(self) -> dict[str, Layer]:
         parts = ("query", "key", "value", "projection", "hidden", "output")
@@ -71,11 +88,19 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_spiking(self.config)
+        check_sums("head", self.head_weights, self.head_bias)
 
     def layers(self) -> list[Layer]:
         """Every layer with neurons, in the order they run."""
         inside = [layer for block in self.blocks for layer in block.layers().values()]
         return [*self.stages, self.position, *inside]
+
+
+def check_sums(name: str, weights: np.ndarray, bias: np.ndarray) -> None:
+    """Raise where a sum might exceed float32 after many steps, so that no engine answers with NaN or infinity."""
+    for part, array, inputs in (("weights", weights, weights[0].size), ("bias", bias, 1)):
+        if not max(float(array.max()), -float(array.min())) * inputs <= _LARGEST_SUM:  # NaN compares as False
+            raise ValueError(f"{name}.{part} holds NaN or infinity, or is too large for float32.")
 
 
 def check_spiking(config: ModelConfig) -> None:

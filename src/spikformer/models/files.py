@@ -1,6 +1,7 @@
 """Weights on disk: one safetensors file, the config in its metadata. Never pickle.
 
-A file is written beside its place and moved there when it is whole; it is checked before a model is made of it.
+A file is written beside its place and moved there when it is whole. Before a model is made of one, names, shapes and
+dtypes are compared with its config: loading takes the memory of that model, and never more than the file has bytes.
 """
 
 from __future__ import annotations
@@ -9,25 +10,36 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
-from spikformer.disk import check_is_file, write_atomically
 from spikformer.models.spikformer import Spikformer
+from spikformer.tensorfile import TensorFile, open_tensors, write_tensors
+from spikformer.vocabulary import shown
 
 FORMAT = "spikformer"
 FORMAT_VERSION = 1
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 
 def save(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Write a model's weights, its config and what it is about; a file there is replaced only by a whole one.
 
-    A model inside torch.compile or a data-parallel wrapper is saved as itself.
+    The same model gives the same bytes. A model inside torch.compile or a data-parallel wrapper is saved as itself.
     """
     while not isinstance(model, Spikformer):
         inner = getattr(model, "_orig_mod", getattr(model, "module", None))
@@ -40,46 +52,32 @@ def save(model: nn.Module, path: str | os.PathLike[str]) -> None:
         "config": json.dumps(model.config.to_dict()),
         "about": json.dumps(model.about),
     }
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    write_atomically(Path(path), serialise(tensors, metadata))
+    write_safetensors(Path(path), model.state_dict(), metadata)
 
 
 def load(path: str | os.PathLike[str]) -> Spikformer:
     """The model in a file written by `save`, in eval mode, on the CPU, with the dtype it was saved in."""
     path = Path(path)
-    metadata, tensors = read_safetensors(path)
-    if metadata.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} is a safetensors file, but not one of ours; `spikformer import` reads the authors' weights."
-        )
-    version = metadata.get("format_version", "")
-    if not version.isdecimal() or int(version) > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {version!r}, this release reads up to {FORMAT_VERSION}; update spikformer."
-        )
-    fields = _read_json(metadata, "config", path)
-    about = _read_json(metadata, "about", path) if "about" in metadata else {}
-    try:
-        config = ModelConfig.from_dict(fields)
-    except ValueError as error:
-        raise ValueError(f"{path} holds a config that this release refuses: {error}") from None
-    model = assemble(config, tensors, str(path))
+    with open_tensors(path) as file:
+        file.check_kind(FORMAT, FORMAT_VERSION)
+        fields, about = file.json("config", dict), file.json("about", dict) if "about" in file.metadata else {}
+        try:
+            config = ModelConfig.from_dict(fields)
+        except ValueError as error:
+            raise ValueError(f"{path} holds a config that this release refuses: {error}") from None
+        model = _unfilled(config, {name: read_tensor(file, name, "meta") for name in file.entries}, str(path))
+        model = _filled(model, {name: read_tensor(file, name) for name in file.entries}, str(path))
     model.about = about
     return model
 
 
-def _read_json(metadata: Mapping[str, str], key: str, path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(metadata[key])
-    except (KeyError, ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} holds no readable {key}; it is damaged, save the model again.")
-    return value
-
-
 def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
     """A model in eval mode that owns exactly these tensors; any that is missing, extra or misshapen is named."""
+    return _filled(_unfilled(config, tensors, source), tensors, source)
+
+
+def _unfilled(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
+    """A model without memory, which tensors of these shapes and dtypes fit."""
     # Checked first, so that a forged depth cannot make us build for ever.
     if config.depth + len(config.pool_stages) > len(tensors):
         raise ValueError(f"{source} holds {len(tensors)} tensors, too few for {config.depth} blocks.")
@@ -103,24 +101,45 @@ def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) ->
             )
         if tensors[name].dtype != wanted:
             raise ValueError(f"{source}: {name} should be {wanted}, as its neighbours, is {tensors[name].dtype}.")
-        if not torch.isfinite(tensors[name]).all():
+    return model
+
+
+def _filled(model: Spikformer, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
             raise ValueError(f"{source}: {name} holds NaN or infinity; its training went wrong before it was saved.")
     model.load_state_dict(tensors, assign=True)
     return model.eval()
 
 
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors of any device atomically; those on the CPU are not copied."""
+    arrays = {}
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        array = own.view(torch.int16) if own.dtype == torch.bfloat16 else own  # NumPy has no bfloat16
+        arrays[name] = (_CODES[own.dtype], array.numpy())
+    write_tensors(path, arrays, metadata)
+
+
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of any safetensors file; a missing or damaged one is said in a sentence."""
-    check_is_file(path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
-    except SafetensorError as error:
-        raise ValueError(
-            f"{path} is truncated or not a safetensors file ({error}); `spikformer import` reads the authors' files."
-        ) from None
+    """Metadata and tensors of any safetensors file; a missing or damaged one is an error that names it."""
+    with open_tensors(path) as file:
+        return file.metadata, {name: read_tensor(file, name) for name in file.entries}
+
+
+def read_tensor(file: TensorFile, name: str, device: str = "cpu") -> Tensor:
+    """A tensor in memory of its own, aligned as PyTorch's are; on `meta` its shape and dtype alone."""
+    entry = file.entries[name]
+    if entry.dtype not in _DTYPES:
+        raise ValueError(f"{file.path}: {shown(name)} is {entry.dtype}, expected one of {', '.join(_DTYPES)}.")
+    tensor = torch.empty(entry.shape, dtype=_DTYPES[entry.dtype], device=device)
+    if device == "cpu":
+        file.read_into(name, tensor.view(torch.int16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy())
+    return tensor
 
 
 def _listed(names: set[str]) -> str:
     first, *rest = sorted(names)
-    return first if not rest else f"{first} and {len(rest)} more tensors"
+    named = shown(first).strip("'")  # escaped, without the quotes
+    return named if not rest else f"{named} and {len(rest)} more tensors"

@@ -27,14 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from spikformer.data import DataSet
-from spikformer.disk import HALF, write_atomically
+from spikformer.disk import TEMP_SUFFIX, remove_stale, write_atomically
 from spikformer.models import Spikformer, save
 from spikformer.training.devices import launch_id
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
 
-_SAFETENSORS_HALF = ".tmp" + 6 * "[0-9A-Za-z]"  # it writes beside its target first
-_COPIES = 10  # of the weights that a folder may hold at a time: last, best, the state's three or four, and a half
+_COPIES = 10  # of the weights that a folder may hold at a time: last, best, the state's four, and a temporary file's
 
 
 _DESCRIBED = ("recipe", "data", "class_names", "num_train_samples", "launch", "settings")
@@ -112,9 +111,9 @@ class RunFolder:
             )
 
     def check_room(self, model: Spikformer) -> None:
-        """Refuse to start where the run's files cannot be written; halves of files that a kill left make room first."""
-        for half in (*self.path.glob(f".*{HALF}"), *self.path.glob(_SAFETENSORS_HALF)):
-            half.unlink(missing_ok=True)
+        """Refuse to start where the run's files cannot be written; temporary files that a kill left make room first."""
+        for temp in self.path.glob(f".*{TEMP_SUFFIX}"):
+            remove_stale(temp)
         needed = _COPIES * sum(tensor.nbytes for tensor in model.state_dict().values())
         free = shutil.disk_usage(self.path).free
         if free < needed:

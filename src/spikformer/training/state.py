@@ -8,22 +8,22 @@ of samples follow from seed, epoch and batch, so there is no random state to kee
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
-from spikformer.disk import whole_file
 from spikformer.models import Spikformer
-from spikformer.models.files import read_safetensors
+from spikformer.models.files import read_tensor, write_safetensors
+from spikformer.tensorfile import open_tensors
 
 FORMAT = "spikformer-state"
 FORMAT_VERSION = 1
+_LARGEST_COUNT = 1 << 53  # what a float counts to
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
 
 
@@ -77,7 +77,6 @@ def save_state(
     for name, parameter in model.named_parameters():
         for key, value in optimiser.state.get(parameter, {}).items():
             tensors[f"optimiser.{key}.{name}"] = value
-    owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -85,11 +84,7 @@ def save_state(
         "progress": json.dumps(asdict(progress)),
         "scaler": json.dumps(scaler),
     }
-    with whole_file(path) as half:
-        try:
-            save_file(owned, half, metadata)
-        except SafetensorError as error:  # a full disk, in safetensors' words
-            raise OSError(str(error)) from None
+    write_safetensors(path, tensors, metadata)
 
 
 @dataclass(frozen=True)
@@ -104,12 +99,9 @@ class SavedState:
 
     def restore(self, model: Spikformer, optimiser: torch.optim.Optimizer, average: Spikformer | None) -> None:
         """Put weights, moments and average where they belong; anything missing or misshapen is refused."""
-        try:
-            model.load_state_dict(self._part("model."))
-            if average is not None:
-                average.load_state_dict(self._part("average."))
-        except RuntimeError:
-            raise self._misfit() from None
+        self._fill(model, "model.")
+        if average is not None:
+            self._fill(average, "average.")
         for name, parameter in model.named_parameters():
             moments = {
                 key: self.tensors[f"optimiser.{key}.{name}"]
@@ -117,8 +109,8 @@ class SavedState:
                 if f"optimiser.{key}.{name}" in self.tensors
             }
             if moments:  # none before the first step, and none of frozen weights
-                shapes = [moments[key].shape if key in moments else None for key in _MOMENTS]
-                if shapes != [(), parameter.shape, parameter.shape]:
+                forms = [(moments[key].shape, moments[key].dtype) if key in moments else None for key in _MOMENTS]
+                if forms != [((), torch.float32), *2 * [(parameter.shape, parameter.dtype)]]:
                     raise self._misfit()
                 optimiser.state[parameter] = {
                     key: value if key == "step" else value.to(parameter.device) for key, value in moments.items()
@@ -127,29 +119,63 @@ class SavedState:
     def _misfit(self) -> ValueError:
         return ValueError(f"{self.path} does not fit the model of this recipe; start anew.")
 
-    def _part(self, prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
+    def _fill(self, model: Spikformer, prefix: str) -> None:
+        part = {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
+        expected = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
+        if {name: (value.shape, value.dtype) for name, value in part.items()} != expected:
+            raise self._misfit()
+        model.load_state_dict(part)
 
 
 def load_state(path: Path) -> SavedState:
-    """The state in a file that `save_state` wrote."""
-    metadata, tensors = read_safetensors(path)
-    if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
-        raise ValueError(f"{path} is not the state of a run that this release can resume.")
-    try:
-        recipe, progress, scaler = (json.loads(metadata[key]) for key in ("recipe", "progress", "scaler"))
-        if not isinstance(recipe, dict) or not isinstance(scaler, dict | None):
-            raise TypeError
-        return SavedState(path, recipe, _read_progress(progress), scaler, tensors)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        raise ValueError(f"{path} holds no readable position of its run; it is damaged, start anew.") from None
+    """The state in a file that `save_state` wrote. Takes as much memory as the file has bytes."""
+    with open_tensors(path) as file:
+        file.check_kind(FORMAT, FORMAT_VERSION)
+        recipe, scaler = file.json("recipe", dict), file.json("scaler", dict, type(None))
+        progress = _read_progress(file.json("progress", dict))
+        if progress is None or not _is_scaler(scaler):
+            raise ValueError(f"{path} holds no readable {'scaler' if progress else 'progress'}; start the run again.")
+        return SavedState(path, recipe, progress, scaler, {name: read_tensor(file, name) for name in file.entries})
 
 
-def _read_progress(values: dict[str, Any]) -> Progress:
+def _read_progress(values: dict[str, Any]) -> Progress | None:
+    """Counts and sums as numbers, and a row of numbers for every finished epoch; else None."""
+    if values.keys() != {field.name for field in fields(Progress)}:
+        return None
     progress = Progress(**values)
     counts = (progress.epoch, progress.batch, progress.step, progress.num_correct, progress.num_samples)
-    if not all(isinstance(count, int) and count >= 0 for count in (*counts, progress.unreadable)):
-        raise ValueError
-    if len(progress.history) != progress.epoch or not all(isinstance(row, dict) for row in progress.history):
-        raise ValueError
-    return progress
+    sums = (progress.loss_sum, progress.seconds, progress.epoch_seconds)
+    if not all(_is_count(count) for count in (*counts, progress.unreadable)) or not all(map(_is_number, sums)):
+        return None
+    best: tuple[Any, Any] = (progress.best_epoch, progress.best_accuracy)
+    if best != (None, None) and not (_is_count(best[0]) and 1 <= best[0] <= progress.epoch and _is_number(best[1])):
+        return None
+    return progress if _is_history(progress.history, progress.epoch) else None
+
+
+def _is_history(rows: Any, epochs: int) -> bool:
+    return (
+        isinstance(rows, list)
+        and len(rows) == epochs
+        and all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows)
+        and all(row.get("epoch") == number for number, row in enumerate(rows, 1))
+        and all(_is_number(value, finite=False) for row in rows for value in row.values())
+    )
+
+
+def _is_scaler(values: dict[str, Any] | None) -> bool:
+    """Whether PyTorch's loss scaler would take them; None is for runs without one."""
+    return values is None or (
+        values.keys() == torch.amp.GradScaler("cpu").state_dict().keys()
+        and all(_is_number(value, finite=False) and value >= 0 for value in values.values())
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST_COUNT
+
+
+def _is_number(value: Any, *, finite: bool = True) -> bool:
+    if type(value) is int:
+        return abs(value) <= _LARGEST_COUNT
+    return type(value) is float and (math.isfinite(value) or not finite)

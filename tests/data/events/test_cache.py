@@ -4,13 +4,13 @@ import logging
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spikformer.data.events.cache import FrameCache
+from spikformer.disk import TEMP_SUFFIX, atomic_file
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 2, 16, 16)).astype(np.uint8)  # noise: 2 KB, deflated or not
 
@@ -65,14 +65,14 @@ def test_two_processes_share_it_and_its_limit(tmp_path: Path) -> None:
     assert size_of(tmp_path) <= 200_000 * (1 + 2 / 16)
 
 
-def test_halves_of_killed_processes_are_swept_away(tmp_path: Path) -> None:
-    old, fresh = tmp_path / ".a.half", tmp_path / ".b.half"
-    old.write_bytes(b"half")
-    fresh.write_bytes(b"half")
-    os.utime(old, (0, time.time() - 7200))
-    FrameCache(tmp_path, 10**6).put("key", FRAMES)
-    assert not old.exists()
-    assert fresh.exists()
+def test_temporary_files_of_killed_processes_are_removed_and_those_of_live_ones_stay(tmp_path: Path) -> None:
+    stale = tmp_path / f".a-0{TEMP_SUFFIX}"
+    stale.write_bytes(b"part")
+    with atomic_file(tmp_path / "other"):
+        (live,) = set(tmp_path.iterdir()) - {stale}
+        FrameCache(tmp_path, 10**6).put("key", FRAMES)
+        assert not stale.exists()
+        assert live.exists()
 
 
 def test_a_place_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,20 +11,18 @@ import hashlib
 import io
 import logging
 import os
-import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from spikformer.disk import HALF, write_atomically
+from spikformer.disk import TEMP_SUFFIX, remove_stale, write_atomically
 
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"spikfrm1"
 _ENDING = ".frames"
-_STALE_SECONDS = 3600
 _PORTION = 1 / 16
 
 
@@ -96,8 +94,8 @@ class FrameCache:
                     continue
                 if entry.name.endswith(_ENDING):
                     entries.append((status.st_mtime_ns, status.st_size, entry.path))
-                elif entry.name.endswith(HALF) and time.time() - status.st_mtime > _STALE_SECONDS:
-                    Path(entry.path).unlink(missing_ok=True)  # of a process that was killed
+                elif entry.name.endswith(TEMP_SUFFIX):
+                    remove_stale(Path(entry.path))  # of a process that was killed
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
             if total <= self.max_bytes * (1 - _PORTION):
