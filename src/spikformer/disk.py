@@ -83,6 +83,13 @@ def remove_stale(temp: Path) -> bool:
         os.close(file)
 
 
+def umask() -> int:
+    """The mode bits that new files of this process lack: a system call that can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def cache_folder() -> Path:
     """The user's cache folder for this project; SPIKFORMER_CACHE names another."""
     if named := os.environ.get("SPIKFORMER_CACHE"):

@@ -17,6 +17,7 @@ import pytest
 
 from spikformer.data.addresses import SOURCES, RemoteFile, Source
 from spikformer.data.downloads import download, how_to_get
+from spikformer.disk import umask
 
 PAGE = "https://example.org/toy"
 CONTENTS = {"images.gz": bytes(range(256)) * 2000, "labels.gz": b"one two three"}
@@ -137,7 +138,7 @@ def test_missing_files_are_fetched_whole_and_quietly(algorithm, progress, server
     paths = download(source, folder, progress=progress)
     assert paths == [folder / "images.gz", folder / "labels.gz"]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == CONTENTS
-    assert all(path.stat().st_mode & 0o044 == 0o044 for path in paths)
+    assert all(path.stat().st_mode & 0o777 == 0o666 & ~umask() for path in paths)
     assert capfd.readouterr() == ("", "")  # no terminal here, so no bar either
     assert pooch.get_logger().level == level
 

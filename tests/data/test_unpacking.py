@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spikformer.data.unpacking import unpack
+from spikformer.disk import umask
 
 
 def tar(path: Path, files: dict[str, bytes], *others: tarfile.TarInfo) -> Path:
@@ -49,7 +50,7 @@ FILES = {"top/a/1.bin": b"one", "top/b/2.BIN": b"two", "top/readme.txt": b"no"}
 def test_wanted_files_keep_the_end_of_their_paths(pack, kept_parts: int, expected: set[str], tmp_path: Path) -> None:
     folder = unpack(pack(tmp_path / "archive", FILES), tmp_path / "out", (".bin",), kept_parts)
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == expected
-    assert folder.stat().st_mode & 0o777 == 0o755
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~umask()
 
 
 @PACKERS

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from spikformer.data.addresses import RemoteFile, Source
+from spikformer.disk import umask
 
 _CHUNK_BYTES = 1 << 16  # pooch's 1 KiB is a flush and a bar for each
 
@@ -127,7 +128,7 @@ def _retrieve(file: RemoteFile, address: str, folder: Path, bar: _Bar, timeout_s
     finally:
         for answer in answers:
             answer.close()  # pooch leaves them open when a transfer fails
-    os.chmod(path, 0o644)  # pooch's temporary files are for their owner alone
+    os.chmod(path, 0o666 & ~umask())  # pooch's temporary files are for their owner alone
 
 
 def _reason(error: requests.RequestException, host: str) -> str:

@@ -18,6 +18,8 @@ from typing import IO, cast
 from rich.console import Console
 from rich.progress import track
 
+from spikformer.disk import umask
+
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 _STALE_SECONDS = 86_400
 
@@ -38,7 +40,7 @@ def unpack(archive: Path, folder: Path, endings: tuple[str, ...], kept_parts: in
     try:
         half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         _fill(half, archive, endings, kept_parts)
-        half.chmod(0o755)  # mkdtemp's folders are for their owner alone
+        half.chmod(0o777 & ~umask())  # mkdtemp's folders are for their owner alone
         _put_in_place(half, folder)
     except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

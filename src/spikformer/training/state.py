@@ -158,7 +158,7 @@ def _is_history(rows: Any, epochs: int) -> bool:
         isinstance(rows, list)
         and len(rows) == epochs
         and all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows)
-        and all(row.get("epoch") == number for number, row in enumerate(rows, 1))
+        and all("train_loss" in row and row.get("epoch") == number for number, row in enumerate(rows, 1))
         and all(_is_number(value, finite=False) for row in rows for value in row.values())
     )
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.faults import BROKEN, fail_each
 
 from spikformer.visualise.report import check_report_path, render_report, write_report
 from spikformer.visualise.report.numbers import three_digits
@@ -196,3 +197,18 @@ def test_a_place_that_cannot_be_is_refused(tmp_path: Path, name: str, error: typ
 def test_a_place_that_cannot_be_written_is_refused() -> None:
     with pytest.raises(OSError, match=r"/proc/report.html cannot be written: .*; choose another place"):
         check_report_path(Path("/proc/report.html"))
+
+
+def test_a_fault_while_writing_leaves_the_old_report_or_the_new_one(tmp_path: Path, make_run, report_of) -> None:
+    path, content = tmp_path / "report.html", report_of(make_run())
+
+    def check(failed: bool) -> None:
+        new = path.read_bytes() != b"old"
+        assert new or failed
+        assert not new or path.read_text().rstrip().endswith("</html>")
+        assert os.listdir(tmp_path) == ["report.html"]
+
+    number = fail_each(
+        tmp_path, lambda: path.write_bytes(b"old"), lambda: write_report(content, path), check, code=BROKEN
+    )
+    assert number >= 5

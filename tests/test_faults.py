@@ -1,0 +1,230 @@
+"""Every write, rename and fsync of ours may fail: the old or the new file is there, whole, and nothing else."""
+
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.faults import BROKEN, FULL, fail_each, fault
+
+import spikformer as sf
+from spikformer.analysis.golden import FOLDER
+from spikformer.cli import main
+from spikformer.data import open_dataset
+from spikformer.data.events.cache import FrameCache
+from spikformer.data.unpacking import unpack
+from spikformer.disk import write_atomically
+from spikformer.engine import calibration
+from spikformer.models import Spikformer
+from spikformer.training import RunFolder, get_recipe
+from spikformer.training.optimiser import build_optimiser
+from spikformer.training.state import Progress, load_state, save_state
+
+BOTH = pytest.mark.parametrize("code", [FULL, BROKEN], ids=["full", "broken"])
+SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1}
+
+
+def network(seed: int) -> Spikformer:
+    torch.manual_seed(seed)
+    model = sf.create_model("spikformer_tiny_digits", **SMALL).eval()
+    model.about = {"seed": seed}
+    return model
+
+
+OLD, NEW = network(1), network(2)
+
+
+def replacing(path: Path, write: Callable[[], object], read: Callable[[], object], code: int) -> int:
+    """Replace an old file with a new one: `read` says 1 of the old and 2 of the new."""
+    old = path.read_bytes()
+
+    def check(failed: bool) -> None:
+        found = read()
+        assert found in (1, 2)
+        assert failed or found == 2
+        assert [name for name in os.listdir(path.parent) if name.startswith(".")] == []
+
+    return fail_each(path.parent, lambda: path.write_bytes(old), write, check, code)
+
+
+def test_the_harness_fails_what_it_should(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "file"
+    number = fail_each(
+        path.parent, lambda: None, lambda: write_atomically(path, b"x" * 100_000), lambda _: None, code=BROKEN
+    )
+    assert number == 5, "create, write, sync the file, rename, sync the folder"
+    with fault(path.parent, 1, FULL) as faults, pytest.raises(OSError, match="No space left on device"):
+        write_atomically(path, b"")
+    assert faults.calls >= 1
+    with fault(path.parent, 1, FULL) as faults:
+        write_atomically(tmp_path / "file", b"")
+    assert faults.calls == 0, "it is in another folder"
+
+
+@BOTH
+def test_saving_weights(tmp_path: Path, code: int) -> None:
+    path = tmp_path / "model.safetensors"
+    sf.save(OLD, path)
+    number = replacing(path, lambda: sf.save(NEW, path), lambda: sf.load(path).about["seed"], code)
+    assert number >= 5
+
+
+@BOTH
+def test_saving_an_engine(tmp_path: Path, code: int) -> None:
+    path = tmp_path / "net.engine"
+    engines = [sf.compile_engine(model, num_threads=1) for model in (OLD, NEW)]
+    engines[0].save(path)
+    number = replacing(
+        path, lambda: engines[1].save(path), lambda: sf.load_engine(path, num_threads=1).about["seed"], code
+    )
+    assert number >= 5
+
+
+@BOTH
+def test_saving_a_state_and_resuming(tmp_path: Path, code: int) -> None:
+    path = tmp_path / "state.safetensors"
+
+    def save(step: int) -> None:
+        save_state(path, {}, Progress(step=step), OLD, build_optimiser(OLD, 0.0), NEW, None)
+
+    def resume() -> int:
+        state, fresh = load_state(path), network(3)
+        state.restore(fresh, build_optimiser(fresh, 0.0), None)
+        assert torch.equal(fresh.head.weight, OLD.head.weight)
+        return state.progress.step
+
+    save(1)
+    assert replacing(path, lambda: save(2), resume, code) >= 5
+
+
+def test_what_an_epoch_leaves(tmp_path: Path) -> None:
+    folder, data, recipe = RunFolder(tmp_path / "run"), open_dataset("digits"), get_recipe("spikformer_tiny_digits")
+    rows = [{"epoch": 1.0, "train_loss": 2.0}, {"epoch": 2.0, "train_loss": 1.0}]
+    folder.path.mkdir()
+
+    def write(model: Spikformer, epochs: int) -> None:
+        folder.describe(recipe, f"epochs {epochs}", None, data)
+        folder.keep(model, rows[:epochs], best=True)
+
+    def check(failed: bool) -> None:
+        recipes, metrics = folder.read_description()["recipe"], folder.read_metrics()
+        json.loads((folder.path / "environment.json").read_text())
+        found = {int(recipes.split()[1]), sf.load(folder.best).about["seed"], sf.load(folder.last).about["seed"]}
+        found.add(len(metrics))
+        assert found <= {1, 2}
+        assert failed or found == {2}
+        assert [name for name in os.listdir(folder.path) if name.startswith(".")] == []
+
+    write(OLD, 1)
+    before = {path: path.read_bytes() for path in folder.path.iterdir()}
+    number = fail_each(
+        folder.path,
+        lambda: [path.write_bytes(content) for path, content in before.items()],
+        lambda: write(NEW, 2),
+        check,
+        BROKEN,
+    )
+    assert number >= 5 * 5
+
+
+def test_importing_and_compiling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As commands, which end with 1 and a message."""
+    weights, engine = tmp_path / "imported.safetensors", tmp_path / "net.engine"
+    imports = ["import", str(FOLDER / "official_timm_checkpoint.pth.tar"), "--num-heads", "4"]
+    commands = [[*imports, "--output", str(weights)], ["compile", str(weights), "--output", str(engine)]]
+
+    def run(words: list[str]) -> None:
+        capsys.readouterr()
+        if returned := main(words):
+            said = capsys.readouterr().err
+            assert returned == 1, said
+            raise OSError(said)
+
+    for words, path, load in zip(commands, (weights, engine), (sf.load, sf.load_engine), strict=True):
+
+        def check(failed: bool, path: Path = path, load: Callable[[Path], object] = load) -> None:
+            if path.exists():
+                load(path)
+            assert failed or path.exists()
+            assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []
+
+        number = fail_each(
+            tmp_path,
+            lambda path=path: path.unlink(missing_ok=True),  # type: ignore[misc]
+            lambda words=words: run(words),  # type: ignore[misc]
+            check,
+            FULL,
+        )
+        assert number >= 5
+
+
+@BOTH
+def test_the_cache_of_frames(tmp_path: Path, code: int) -> None:
+    """It goes on without what it cannot keep, so there is no error."""
+    frames = np.arange(64, dtype=np.uint8).reshape(2, 2, 4, 4)
+
+    def put() -> None:
+        cache = FrameCache(tmp_path, 10**6)
+        if cache.is_usable():
+            cache.put("key", frames)
+
+    def check(failed: bool) -> None:
+        assert not failed
+        found = FrameCache(tmp_path, 10**6).get("key")
+        assert found is None or np.array_equal(found, frames)
+        assert [name for name in os.listdir(tmp_path) if name.endswith("tmp")] == []
+
+    def clear() -> None:
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+    assert fail_each(tmp_path, clear, put, check, code) == 5, "the first of the two files is empty"
+
+
+@BOTH
+def test_the_measured_crossover(tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that cannot be kept is a measurement."""
+    monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path))
+    found: list[float] = []
+
+    def ask() -> None:
+        monkeypatch.setattr(calibration, "_measured", {})
+        found.append(calibration.crossover_of("scalar", 1))
+
+    def check(failed: bool) -> None:
+        assert not failed
+        assert 0 <= found[-1] <= 1
+        assert set(os.listdir(tmp_path)) <= {"crossover.json"}
+        if os.listdir(tmp_path):
+            assert list(json.loads((tmp_path / "crossover.json").read_text()).values()) == [found[-1]]
+
+    path = tmp_path / "crossover.json"
+    assert fail_each(tmp_path, lambda: path.unlink(missing_ok=True), ask, check, code) >= 3
+
+
+@BOTH
+def test_unpacking_an_archive(tmp_path: Path, code: int) -> None:
+    archive, folder = tmp_path / "archive.zip", tmp_path / "out"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name in ("a.bin", "b.bin"):
+            packed.writestr(name, bytes(100_000))
+
+    def check(failed: bool) -> None:
+        assert failed or folder.exists()
+        assert set(os.listdir(tmp_path)) <= {"archive.zip", "out"}
+        if folder.exists():
+            assert [path.stat().st_size for path in sorted(folder.iterdir())] == [100_000, 100_000]
+
+    def clear() -> None:
+        for path in folder.glob("*"):
+            path.unlink()
+        if folder.exists():
+            folder.rmdir()
+
+    number = fail_each(tmp_path, clear, lambda: unpack(archive, folder, (".bin",)), check, code)
+    assert number >= 5, "two files created and written, and a folder renamed"
