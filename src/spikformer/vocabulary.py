@@ -23,3 +23,10 @@ def shown(value: object, longest: int = 80) -> str:
     except ValueError:  # Python prints no int of more than 4,300 digits
         text = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def printable(text: object, length: int = 100) -> str:
+    """What a file or a library says, fit for an error message: one line without control characters, cut to `length`."""
+    visible = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 2 * length])
+    line = " ".join(visible.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spikformer.data.damage import read_each
+from spikformer.vocabulary import printable
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ def listed(names: Sequence[str] | Mapping[str, object]) -> str:
     """The first of many names, for a sentence."""
     first = list(names)[:3]
     more = f" and {len(names) - len(first)} more" if len(names) > len(first) else ""
-    return ", ".join(first) + more if first else "nothing"
+    return ", ".join(map(printable, first)) + more if first else "nothing"
 
 
 def _split_folders(root: Path) -> dict[str, Path]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import shutil
-import tarfile
 import tempfile
 import time
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, cast
 
 from rich.console import Console
 from rich.progress import track
 
+from spikformer.data.archives import Member, archive_errors, tar_members, zip_members
 from spikformer.disk import umask
+from spikformer.vocabulary import printable
 
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 _STALE_SECONDS = 86_400
 
 
@@ -30,6 +25,8 @@ def unpack(archive: Path, folder: Path, endings: tuple[str, ...], kept_parts: in
     Of a member's path only the last parts are kept (1: its name, 2: its folder, too), so that it cannot land anywhere
     else; links, devices and hidden files are left out. The folder appears when it is whole: a run that is killed
     leaves none, and of two that unpack at a time one is kept.
+
+    Takes at most 16 MiB and 256 times the archive's size of disk, and a few megabytes of memory (see `archives`).
     """
     if folder.is_dir():
         return folder
@@ -39,12 +36,10 @@ def unpack(archive: Path, folder: Path, endings: tuple[str, ...], kept_parts: in
     half = Path()
     try:
         half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        _fill(half, archive, endings, kept_parts)
+        with archive_errors(archive):
+            _fill(half, archive, endings, kept_parts)
         half.chmod(0o777 & ~umask())  # mkdtemp's folders are for their owner alone
         _put_in_place(half, folder)
-    except _DAMAGE as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"{archive} is damaged or not an archive ({reason}); get it again.") from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(f"{archive} cannot be unpacked into {folder.parent}: {reason}; unpack it elsewhere.") from None
@@ -56,44 +51,29 @@ def unpack(archive: Path, folder: Path, endings: tuple[str, ...], kept_parts: in
 
 def _fill(half: Path, archive: Path, endings: tuple[str, ...], kept_parts: int) -> None:
     found = 0
-    for name, open_member in _members(archive):
-        parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-        if not parts or parts[-1].startswith(".") or not parts[-1].lower().endswith(endings):
+    for member in _members(archive):
+        parts = [part for part in member.name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        if not member.is_file or not parts or parts[-1].startswith(".") or not parts[-1].lower().endswith(endings):
             continue
-        place = half.joinpath(*parts[-kept_parts:])
+        kept = parts[-kept_parts:]
+        if not "".join(kept).isprintable():
+            raise ValueError(f"{archive} holds a file with control characters in its name, {printable(kept[-1])}.")
+        place = half.joinpath(*kept)
         if place.exists():
             raise ValueError(f"{archive} holds {place.name} twice; which is meant?")
-        _write(place, open_member)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with member.open() as source, place.open("xb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
         found += 1
     if not found:
         raise ValueError(f"{archive} holds no file that ends in {', '.join(endings)}; is it another archive?")
 
 
-def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes] | None]]]:
-    """Name and opener of every regular file, with a bar for people: these archives have gigabytes."""
+def _members(archive: Path) -> Iterable[Member]:
+    """All members, with a bar for people: these archives have gigabytes."""
+    members = zip_members(archive) if zipfile.is_zipfile(archive) else tar_members(archive)
     title, console = f"Unpacking {archive.name}, once", Console(stderr=True)
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            for entry in track(zipped.infolist(), title, console=console, transient=True):
-                if not entry.is_dir():
-                    yield entry.filename, partial(zipped.open, entry)
-        return
-    with tarfile.open(archive, "r:*") as packed:
-        for member in track(packed, title, console=console, transient=True, total=None):
-            if member.isreg():
-                yield member.name, partial(packed.extractfile, member)
-        # The checksum of a gzip comes last, after what tarfile looks at.
-        rest = cast(IO[bytes], packed.fileobj)
-        while rest.read(1 << 20):
-            pass
-
-
-def _write(path: Path, open_member: Callable[[], IO[bytes] | None]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    source = open_member()
-    assert source is not None, "a regular member has content"
-    with source, path.open("xb") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+    return track(members, title, console=console, transient=True, total=None)
 
 
 def _put_in_place(half: Path, folder: Path) -> None:

@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,27 @@ def test_what_is_put_is_got(tmp_path: Path) -> None:
     cache.put("key", FRAMES)
     assert np.array_equal(cache.get("key"), FRAMES)
     assert cache.get("other") is None
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [FRAMES[0], FRAMES.astype(np.float64), FRAMES.T, FRAMES[:0]],
+    ids=["three axes", "another type", "another order", "empty"],
+)
+def test_an_entry_of_another_form_counts_as_missing(frames: np.ndarray, tmp_path: Path) -> None:
+    cache = FrameCache(tmp_path, 10**6)
+    cache.put("key", frames)
+    assert cache.get("key") is None
+
+
+@pytest.mark.parametrize("shape", [b"(4, 2, 16, 17)", b"(9, 9, 99999, 999999999)", b"(-1, 2, 16, 16)", b"(4, 2, 16"])
+def test_a_right_checksum_over_a_wrong_header_counts_as_missing(shape: bytes, tmp_path: Path) -> None:
+    cache = FrameCache(tmp_path, 10**6)
+    cache.put("key", FRAMES)
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()[12:].replace(b"(4, 2, 16, 16)", shape)
+    path.write_bytes(b"spikfrm1" + zlib.crc32(content).to_bytes(4, "little") + content)
+    assert cache.get("key") is None
 
 
 def test_it_stays_within_its_limit(tmp_path: Path) -> None:

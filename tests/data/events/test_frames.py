@@ -29,7 +29,7 @@ def by_loop(events: Recording, num_frames: int, slicing: str) -> np.ndarray:
         if slicing == "count":
             frame = min(index // max(count // num_frames, 1), num_frames - 1)
         else:
-            frame = int((events.time_us[index] - start) * num_frames // (end - start + 1))
+            frame = (int(events.time_us[index]) - int(start)) * num_frames // (int(end) - int(start) + 1)
         frames[frame, int(events.on[index]), events.y[index], events.x[index]] += 1
     return frames
 
@@ -42,6 +42,16 @@ def test_frames_are_what_the_definition_says(count: int, num_frames: int, slicin
     assert frames.dtype == np.float32
     assert np.array_equal(frames, by_loop(events, num_frames, slicing))
     assert frames.sum() == count
+
+
+TIMES = [0, 1, 2**62, 2**62 + 1, 2**63 - 1, -1, -(2**62), -(2**63), 10**6]
+
+
+@given(st.lists(st.sampled_from(TIMES) | st.integers(-(2**63), 2**63 - 1), min_size=1).map(sorted), st.integers(1, 40))
+@settings(max_examples=100, deadline=None)
+def test_no_span_of_time_is_too_long(times: list[int], num_frames: int) -> None:
+    events = recording(len(times))._replace(time_us=np.array(times, np.int64))
+    assert np.array_equal(to_frames(events, num_frames, slicing="time"), by_loop(events, num_frames, "time"))
 
 
 def test_slices_have_equal_counts_and_the_last_takes_the_rest() -> None:

@@ -204,7 +204,7 @@ def test_a_link_in_place_of_a_file_is_refused(kind: bytes, tiny_cifar, tmp_path:
     member.type, member.linkname = kind, str(secret)
     with tarfile.open(tmp_path / "link.tar.gz", "w:gz") as archive:
         archive.addfile(member)
-    with pytest.raises(ValueError, match="'cifar/data_batch_1' is a link or a device, expected a file"):
+    with pytest.raises(ValueError, match="cifar/data_batch_1 is a link or a device, expected a file"):
         read_cifar(tmp_path / "link.tar.gz", "cifar10")
 
 
@@ -216,23 +216,12 @@ def test_a_member_twice_and_a_huge_one_are_refused(tiny_cifar, tmp_path: Path) -
         archive.addfile(member, io.BytesIO(content))
         member.name = "b/data_batch_1"
         archive.addfile(member, io.BytesIO(content))
-    with pytest.raises(ValueError, match="holds data_batch_1 twice, the second as 'b/data_batch_1'"):
+    with pytest.raises(ValueError, match="holds data_batch_1 twice, the second as b/data_batch_1"):
         read_cifar(tmp_path / "twice.tar", "cifar10")
     member.size = 1 << 33
     (tmp_path / "huge.tar.gz").write_bytes(gzip.compress(member.tobuf() + bytes(2048)))
-    with pytest.raises(ValueError, match="'b/data_batch_1' has 8589934592 bytes, expected 268435456 at most"):
+    with pytest.raises(ValueError, match="claims to hold 8589934592 bytes"):
         read_cifar(tmp_path / "huge.tar.gz", "cifar10")
-
-
-def test_a_bomb_is_refused_before_it_goes_off(tiny_cifar, tmp_path: Path, monkeypatch) -> None:
-    from spikformer.data.images import archives
-
-    monkeypatch.setattr(archives, "_MAX_ARCHIVE_BYTES", 1 << 22)
-    member = tarfile.TarInfo("bomb")
-    member.size = 1 << 26
-    (tmp_path / "bomb.tar.gz").write_bytes(gzip.compress(member.tobuf() + bytes(member.size)))
-    with pytest.raises(ValueError, match="holds more than the 4194304 bytes that such a file can have"):
-        read_cifar(tmp_path / "bomb.tar.gz", "cifar10")
 
 
 @pytest.mark.parametrize(

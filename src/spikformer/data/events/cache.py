@@ -2,7 +2,7 @@
 
 An entry is a file named by a hash of its key: magic, CRC-32 of the rest, then the frames as .npy. They are not packed:
 that would take longer than decoding most recordings. Entries appear whole or not at all. One that is damaged counts as
-missing, and is written anew.
+missing, and is written anew; so does one with a header that is not ours. Reading takes three times the entry's size.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spikformer.data.events.formats.columns import read_array
 from spikformer.disk import TEMP_SUFFIX, remove_stale, write_atomically
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 _MAGIC = b"spikfrm1"
 _ENDING = ".frames"
 _PORTION = 1 / 16
+_KINDS = (np.uint8, np.int16, np.int32, np.int64)
 
 
 class FrameCache:
@@ -116,4 +118,8 @@ def _decode(content: bytes) -> np.ndarray | None:
     payload = memoryview(content)[12:]
     if content[:8] != _MAGIC or zlib.crc32(payload).to_bytes(4, "little") != content[8:12]:
         return None
-    return np.lib.format.read_array(io.BytesIO(payload), allow_pickle=False)
+    try:
+        frames = read_array(io.BytesIO(payload), "frames", num_axes=4)
+    except ValueError:
+        return None
+    return frames.copy() if frames.dtype in _KINDS and frames.size else None  # the copy can be written to

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from spikformer.data.damage import read_each
+from spikformer.vocabulary import printable
 
 GESTURES = (
     "hand_clapping",
@@ -22,6 +24,7 @@ GESTURES = (
     "air_guitar",
     "other_gestures",
 )
+_MAX_TEXT_BYTES = 1 << 20  # of a list or a label file; the largest published one has 3 KB
 _COLUMNS = "class,startTime_usec,endTime_usec"
 
 
@@ -43,20 +46,20 @@ def read_gestures(folder: Path, trials: str) -> list[Gesture]:
     names = [line.strip() for line in _lines(path) if line.strip()]
     if not names:
         raise ValueError(f"{path} names no recordings.")
-    if repeated := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise ValueError(f"{path} names {repeated[0]} twice.")
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{path} names {printable(repeated[0])} twice.")
     return list(chain(*read_each(partial(_read_labels, folder / name, path) for name in names)))
 
 
 def _read_labels(recording: Path, trials: Path) -> list[Gesture]:
     if recording.suffix != ".aedat" or recording.parent != trials.parent:
-        raise ValueError(f"{trials} names {recording.name!r}, expected the name of an .aedat file.")
+        raise ValueError(f"{trials} names {printable(recording.name)!r}, expected the name of an .aedat file.")
     if not recording.is_file():
-        raise FileNotFoundError(f"{trials} names {recording.name}, but {recording.parent} does not hold it.")
+        raise FileNotFoundError(f"{trials} names {printable(recording.name)}, but {recording.parent} does not hold it.")
     path = recording.with_name(f"{recording.stem}_labels.csv")
     header, *rows = _lines(path) or [""]
     if header.strip().replace(" ", "") != _COLUMNS:
-        raise ValueError(f"{path} should start with the line {_COLUMNS}, got {header[:60]!r}.")
+        raise ValueError(f"{path} should start with the line {_COLUMNS}, got {printable(header, 60)!r}.")
     gestures = [_parse(row, f"{path}, line {number}", recording) for number, row in enumerate(rows, 2) if row.strip()]
     if not gestures:
         raise ValueError(f"{path} holds no gestures.")
@@ -66,8 +69,10 @@ def _read_labels(recording: Path, trials: Path) -> list[Gesture]:
 def _parse(row: str, place: str, recording: Path) -> Gesture:
     cells = row.split(",")
     if len(cells) != 3 or not all(cell.strip().isdecimal() and len(cell) < 20 for cell in cells):
-        raise ValueError(f"{place}: expected three whole numbers for {_COLUMNS}, got {row[:60]!r}.")
+        raise ValueError(f"{place}: expected three whole numbers for {_COLUMNS}, got {printable(row, 60)!r}.")
     number, start, end = map(int, cells)
+    if end >= 2**63:
+        raise ValueError(f"{place}: the gesture ends at {end} µs, expected less than 2⁶³.")
     if not 1 <= number <= len(GESTURES):
         raise ValueError(f"{place}: the class is {number}, expected 1 to {len(GESTURES)}.")
     if start >= end:
@@ -78,4 +83,6 @@ def _parse(row: str, place: str, recording: Path) -> Gesture:
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}; it comes with the recordings.")
+    if (size := path.stat().st_size) > _MAX_TEXT_BYTES:
+        raise ValueError(f"{path} has {size} bytes, expected {_MAX_TEXT_BYTES} at most; it is another file.")
     return path.read_bytes().decode("latin-1").splitlines()

@@ -51,7 +51,7 @@ def check(recording: Recording, path: Path) -> Recording:
             f"{path}: event {first} is at column {recording.x[first]}, row {recording.y[first]}, outside the sensor of "
             f"{width} columns and {height} rows; the file is damaged or of another camera."
         )
-    backwards = np.diff(recording.time_us) < 0
+    backwards = recording.time_us[1:] < recording.time_us[:-1]
     if backwards.any():
         first = int(backwards.argmax()) + 1
         raise ValueError(

@@ -32,7 +32,7 @@ class Clip(NamedTuple):
         """Its part of the file's events; maybe none."""
         if self.stretch_us is None:
             return recording
-        start, end = np.searchsorted(recording.time_us, self.stretch_us)
+        start, end = np.searchsorted(recording.time_us, np.array(self.stretch_us, np.int64))
         time_us, x, y, on = (column[start:end] for column in recording[:4])
         return recording._replace(time_us=time_us, x=x, y=y, on=on)
 
@@ -65,7 +65,8 @@ class RecordingSamples:
     def __getitem__(self, index: int) -> np.ndarray:
         clip = self.clips[index]
         frames = self.cache.get(self._key(clip)) if self.cache else None
-        return self._decode(clip) if frames is None else frames
+        shape = (self.form.time_steps, 2, *self.form.size)
+        return self._decode(clip) if frames is None or frames.shape != shape else frames
 
     def source(self, index: int) -> str:
         return str(self.clips[index])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spikformer.data.images.compressed import open_content
+from spikformer.data.compressed import open_content
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MAX_AXES = 8  # images have three; NumPy gives up somewhere above
@@ -20,7 +20,10 @@ _MAX_BYTES = 1 << 30  # EMNIST, the largest set in this format, has half of it
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
-    """The array in an IDX file, in the machine's byte order and free to be written to."""
+    """The array in an IDX file, in the machine's byte order and free to be written to.
+
+    Takes three times the memory of the array, which may have 1 GiB, and not more than `largest_content`.
+    """
     path = Path(path)
     with open_content(path, _MAX_BYTES) as file:
         header = file.read(4)

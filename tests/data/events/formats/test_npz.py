@@ -44,7 +44,7 @@ def test_python_objects_are_not_loaded(read):
         ({"t": [1, 2, 3]}, "columns of different lengths: {'t': 3, 'x': 2"),
         ({"t": [0.1, 0.2]}, "column t is of type float64"),
         ({"x": [[3, 4]]}, r"array x has shape \(1, 2\)"),
-        ({"size": [1, 2, 3]}, "size of 3 numbers"),
+        ({"size": [1, 2, 3]}, "size of 3"),
         ({"size": [-1, 2]}, "2 columns and -1 rows"),
         ({"p": np.zeros(2, [("a", "i1")])}, "column p is of type"),
     ],

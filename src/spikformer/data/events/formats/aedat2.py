@@ -13,8 +13,9 @@ import numpy as np
 
 from spikformer.data.events.formats.clock import unwrap
 from spikformer.data.events.formats.sensors import CHIPS, size_of_chip
-from spikformer.data.events.formats.source import count_events, excerpt, read_source, text_header
+from spikformer.data.events.formats.source import count_events, read_source, text_header
 from spikformer.data.events.recording import Recording
+from spikformer.vocabulary import printable
 
 
 def read_aedat2(path: Path) -> Recording:
@@ -27,7 +28,7 @@ def read_aedat2(path: Path) -> Recording:
         DVS128             bit 0 OFF · 1-7 column · 8-14 row · 15 or 31 an external trigger
         DAVIS240, DAVIS346 bit 11 ON · 12-21 column · 22-30 row · 10 an external trigger · 31 a frame or IMU sample
 
-    Triggers, frames and IMU samples are left out.
+    Triggers, frames and IMU samples are left out. Takes at most 8 times the file's size of memory.
     """
     data = read_source(path, b"#!AER-DAT2.", "an AEDAT 2.0 file")
     lines, start = text_header(data, b"#", b"#End Of ASCII Header", path)
@@ -39,7 +40,7 @@ def read_aedat2(path: Path) -> Recording:
     size = size_of_chip(chip)
     if size is None:
         raise ValueError(
-            f"{path} was recorded with the chip {excerpt(chip)}, whose addresses are not known here; "
+            f"{path} was recorded with the chip {printable(chip)}, whose addresses are not known here; "
             f"known are {', '.join(CHIPS)}."
         )
     is_dvs128 = size == CHIPS["DVS128"]

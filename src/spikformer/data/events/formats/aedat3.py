@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.data.events.formats.sensors import CHIPS, size_of_chip, smallest_size
-from spikformer.data.events.formats.source import excerpt, read_source, text_header
+from spikformer.data.events.formats.source import read_source, text_header
 from spikformer.data.events.recording import Recording
+from spikformer.vocabulary import printable
 
 _HEADER = struct.Struct("<hhiiiiii")
 _POLARITY = 1
@@ -31,12 +32,13 @@ def read_aedat3(path: Path) -> Recording:
         uint32 data   bit 0 valid · 1 ON · 2-16 row · 17-31 column, both from the upper left corner
         int32 time    microseconds, beyond 2³¹ · overflows
 
-    Packets of other types (special, frame, IMU) and events marked as invalid are left out.
+    Packets of other types (special, frame, IMU) and events marked as invalid are left out. Takes at most 16 times the
+    file's size of memory.
     """
     data = read_source(path, b"#!AER-DAT3.1", "an AEDAT 3.1 file")
     lines, position = text_header(data, b"#", b"#!END-HEADER", path)
     if other := [line for line in lines if line.startswith("Format:") and line != "Format: RAW"]:
-        raise ValueError(f'{path} states "{excerpt(other[0])}", which is not known here; known is "Format: RAW".')
+        raise ValueError(f'{path} states "{printable(other[0])}", which is not known here; known is "Format: RAW".')
 
     packets = list(_polarity_packets(data, position, path))
     sources = {source for source, _, _ in packets}
@@ -89,7 +91,7 @@ def _polarity_packets(data: bytes, position: int, path: Path) -> Iterator[tuple[
 def _stated_size(lines: list[str], sources: set[int]) -> tuple[int, int] | None:
     """By the line `#Source 1: DVS128`; the layout of events is the same for all cameras, so an unknown one will do."""
     for line in lines:
-        match = re.match(r"Source (\d+): (\S+)", line)
+        match = re.match(r"Source (\d{1,9}): (\S+)", line)
         if match and int(match[1]) in sources and (size := size_of_chip(match[2])):
             return size
     return None

@@ -16,8 +16,9 @@ import numpy as np
 
 from spikformer.data.events.formats.compression import Decompress, lz4_frames, zstd_frames
 from spikformer.data.events.formats.sensors import check_size
-from spikformer.data.events.formats.source import excerpt, read_source
+from spikformer.data.events.formats.source import read_source
 from spikformer.data.events.recording import Recording
+from spikformer.vocabulary import printable
 
 _MAGIC = b"#!AER-DAT4.0\r\n"
 _PACKET = struct.Struct("<ii")
@@ -33,6 +34,9 @@ def read_aedat4(path: Path) -> Recording:
     a flatbuffer, compressed as the header says. Of a stream of type EVTS it holds a vector of events of 16 bytes:
     int64 Unix time in microseconds, int16 column and row from the upper left corner, a byte that is 1 for ON, and
     three of padding. Other streams (frames, IMU, triggers) are left out; of several cameras the first is read.
+
+    A packet may unpack to 256 times its size (see `compression`). Takes three times the memory of all packets
+    unpacked, and at most 64 times that of the header's XML.
     """
     data = read_source(path, _MAGIC, "an AEDAT 4.0 file")
     try:
@@ -44,7 +48,7 @@ def read_aedat4(path: Path) -> Recording:
         stream, (height, width) = _event_stream(_text(header, 2))
     except (struct.error, ValueError, ElementTree.ParseError) as error:
         raise ValueError(
-            f"{path}: the header at byte {len(_MAGIC)} is cut off or damaged ({excerpt(error)})."
+            f"{path}: the header at byte {len(_MAGIC)} is cut off or damaged ({printable(error)})."
         ) from None
     size = check_size(height, width, path)
     end = len(data) if table == -1 else table
@@ -58,7 +62,7 @@ def read_aedat4(path: Path) -> Recording:
             try:
                 packets.append(_events(decompress(content)))
             except (struct.error, ValueError) as error:
-                raise ValueError(f"{path}: the packet at byte {place} is damaged ({excerpt(error)}).") from None
+                raise ValueError(f"{path}: the packet at byte {place} is damaged ({printable(error)}).") from None
     events = np.concatenate(packets)
     x, y = np.ascontiguousarray(events["x"]), np.ascontiguousarray(events["y"])
     return Recording(np.ascontiguousarray(events["t"]), x, y, events["on"] != 0, size)

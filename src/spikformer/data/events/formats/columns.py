@@ -8,14 +8,15 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 import numpy as np
 
 from spikformer.data.events.formats.sensors import smallest_size
-from spikformer.data.events.formats.source import excerpt
 from spikformer.data.events.recording import Recording
+from spikformer.vocabulary import printable
 
 FIELDS = ("t", "x", "y", "p")
 
@@ -26,31 +27,37 @@ _RANGES = {"t": (-(2**63), 2**63 - 1), "x": (0, 2**15 - 1), "y": (0, 2**15 - 1),
 _SIZES = [(34, 34), (128, 128), (180, 240), (240, 304), (260, 346), (480, 640), (720, 1280)]
 
 
-def read_array(stream: IO[bytes], place: str) -> np.ndarray:
-    """A one-dimensional array of plain values; nothing is ever unpickled."""
+class _Readable(Protocol):
+    def read(self, count: int, /) -> bytes: ...
+
+
+def read_array(stream: _Readable, place: str, num_axes: int = 1) -> np.ndarray:
+    """An array of plain values in C order; nothing is ever unpickled.
+
+    Memory follows the bytes that are there, whatever the header claims.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):  # of headers by Python 2, which are fine
-            version = np.lib.format.read_magic(stream)
+            version = np.lib.format.read_magic(stream)  # type: ignore[arg-type]
             if version == (1, 0):
-                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)  # type: ignore[arg-type]
             elif version == (2, 0):
-                shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+                shape, fortran_order, dtype = np.lib.format.read_array_header_2_0(stream)  # type: ignore[arg-type]
             else:
                 raise ValueError(f"version {version} of the format is not known here")
     except Exception as error:  # the header is a Python literal, and a damaged one can upset its parser in any way
-        reason = excerpt(error) or type(error).__name__
+        reason = printable(error) or type(error).__name__
         raise ValueError(f"{place}: the array's header is cut off or damaged ({reason}).") from None
     if dtype.hasobject:
         raise ValueError(f"{place} holds Python objects, which could carry code; nothing in it was loaded.")
-    if len(shape) != 1 or shape[0] < 0 or dtype.itemsize == 0:
-        raise ValueError(
-            f"{place} has shape {excerpt(shape)} and type {excerpt(dtype)}, expected one dimension (fields t, x, y, p)."
-        )
-    expected = shape[0] * dtype.itemsize
+    if len(shape) != num_axes or min(shape) < 0 or dtype.itemsize == 0 or (fortran_order and num_axes > 1):
+        axes = "one dimension (fields t, x, y, p)" if num_axes == 1 else f"{num_axes} dimensions"
+        raise ValueError(f"{place} has shape {printable(shape)} and type {printable(dtype)}, expected {axes}.")
+    expected = prod(shape) * dtype.itemsize
     content = stream.read(min(expected, sys.maxsize))
     if len(content) != expected:
         raise ValueError(f"{place} is cut off: {len(content)} of its {expected} bytes of data are there.")
-    return np.frombuffer(content, dtype)
+    return np.frombuffer(content, dtype).reshape(shape + dtype.shape)
 
 
 def recording_of(columns: Mapping[str, np.ndarray], size: tuple[int, int] | None, path: Path) -> Recording:
@@ -62,7 +69,7 @@ def recording_of(columns: Mapping[str, np.ndarray], size: tuple[int, int] | None
         column = columns[name]
         if column.ndim != 1 or column.dtype.kind not in "iub":
             raise ValueError(
-                f"{path}: column {name} is of type {excerpt(column.dtype)}, expected integers (t in microseconds)."
+                f"{path}: column {name} is of type {printable(column.dtype)}, expected integers (t in microseconds)."
             )
         if len(column) and not (lowest <= int(column.min()) and int(column.max()) <= highest):
             first = int(((column < lowest) | (column > highest)).argmax())

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-Decompress = Callable[[bytes], bytes]
+from spikformer.data.compressed import LARGEST_RATIO
 
-# LZ4's own limit. Zstandard could go further, events never do; a frame that claims more is damaged or a bomb.
-_LARGEST_RATIO = 255
+Decompress = Callable[[bytes], bytes]
 
 
 def lz4_frames(path: Path) -> Decompress:
@@ -19,10 +18,15 @@ def lz4_frames(path: Path) -> Decompress:
 
     def decompress(frame: bytes) -> bytes:
         try:
-            _check_claim(library.get_frame_info(frame)["content_size"], frame)
-            return library.decompress(frame)
-        except RuntimeError as error:
+            # 0: the frame does not say its size.
+            limit = _limit(library.get_frame_info(frame)["content_size"] or None, frame)
+            decompressor = library.LZ4FrameDecompressor()
+            content = decompressor.decompress(frame, max_length=limit + 1)
+        except (RuntimeError, EOFError) as error:
             raise ValueError(str(error)) from None
+        if not decompressor.eof:
+            raise ValueError(f"a frame of {len(frame)} bytes is cut off, or holds more than {limit}")
+        return content
 
     return decompress
 
@@ -33,18 +37,21 @@ def zstd_frames(path: Path) -> Decompress:
 
     def decompress(frame: bytes) -> bytes:
         try:
-            _check_claim(library.frame_content_size(frame), frame)
-            return library.ZstdDecompressor().decompress(frame, max_output_size=_LARGEST_RATIO * len(frame))
+            stated = library.frame_content_size(frame)  # -1: the frame does not say its size
+            limit = _limit(None if stated < 0 else stated, frame)
+            return library.ZstdDecompressor().decompress(frame, max_output_size=limit)
         except library.ZstdError as error:
             raise ValueError(str(error)) from None
 
     return decompress
 
 
-def _check_claim(content_bytes: int, frame: bytes) -> None:
-    # The libraries allocate what a frame claims to hold before they look at it.
-    if content_bytes > _LARGEST_RATIO * len(frame):
-        raise ValueError(f"a frame of {len(frame)} bytes claims to hold {content_bytes}")
+def _limit(stated: int | None, frame: bytes) -> int:
+    """How many bytes a frame may unpack to; the libraries allocate that many at once."""
+    most = LARGEST_RATIO * len(frame)
+    if stated is not None and stated > most:
+        raise ValueError(f"a frame of {len(frame)} bytes claims to hold {stated}")
+    return most if stated is None else stated
 
 
 def _import(module: str, package: str, method: str, path: Path) -> ModuleType:

@@ -24,7 +24,8 @@ def read_nmnist(path: Path) -> Recording:
 
     An event in row 240 is none: the recorder's clock overflowed, and all later ones are 2¹³ µs later than they say
     (G. Orchard's reader, eventvision.py). The file does not say its sensor: N-MNIST has 34 × 34 pixels, N-Caltech101
-    180 × 240. Where the median event lies tells them apart, so that a few damaged ones do not.
+    180 × 240. Where the median event lies tells them apart, so that a few damaged ones do not. Takes at most 16 times
+    the file's size of memory.
     """
     data = read_source(path, b"", "an N-MNIST file")
     count = count_events(data, 0, _EVENT_BYTES, path)

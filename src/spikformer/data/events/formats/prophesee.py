@@ -12,8 +12,9 @@ import numpy as np
 
 from spikformer.data.events.formats.clock import unwrap
 from spikformer.data.events.formats.sensors import check_size, smallest_size
-from spikformer.data.events.formats.source import count_events, excerpt, read_source, text_header
+from spikformer.data.events.formats.source import count_events, read_source, text_header
 from spikformer.data.events.recording import Recording
+from spikformer.vocabulary import printable
 
 _CD_TYPES = (0, 12)  # Event2d and EventCD: one layout under two names
 
@@ -25,13 +26,14 @@ def read_prophesee(path: Path) -> Recording:
     """Lines of text that start with %, a byte for the type of events, a byte for their size, then little-endian events.
 
     uint32 microseconds · uint32 with column in bits 0-13, row in 14-27, ON in 28. Columns and rows count from the
-    upper left corner. The lines may give the sensor (`% Width 640`, `% Height 480`).
+    upper left corner. The lines may give the sensor (`% Width 640`, `% Height 480`). Takes at most 8 times the file's
+    size of memory.
     """
     data = read_source(path, b"%", "a Prophesee .dat file")
     lines, start = text_header(data, b"%", b"% end", path)
     entries = dict(line.split(maxsplit=1) for line in lines if " " in line)
     if (version := entries.get("Version", "none")) != "2":
-        raise ValueError(f"{path} states the version {excerpt(version)}, expected 2.")
+        raise ValueError(f"{path} states the version {printable(version)}, expected 2.")
     if start + 2 > len(data):
         raise ValueError(f"{path} is cut off in its header, at byte {len(data)}.")
     kind, event_bytes = data[start], data[start + 1]
@@ -60,6 +62,6 @@ def _stated_size(entries: dict[str, str], path: Path) -> tuple[int, int] | None:
     height, width = entries["Height"], entries["Width"]
     if not (height.isdecimal() and width.isdecimal() and len(height + width) < 20):
         raise ValueError(
-            f"{path} states a sensor of height {excerpt(height)} and width {excerpt(width)}, expected numbers."
+            f"{path} states a sensor of height {printable(height)} and width {printable(width)}, expected numbers."
         )
     return check_size(int(height), int(width), path)

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from spikformer.vocabulary import printable
+
 # By the beginning of the name: DAVIS240A, B and C share a size, as do Davis346red, Davis346blue, DAVIS346B, …
 CHIPS = {"DVS128": (128, 128), "DAVIS240": (180, 240), "DAVIS346": (260, 346)}
 
-# Larger than any event camera so far (1280 × 720), small enough that a damaged header asks for no huge frames.
+# More than any event camera has so far (1280 × 720), few enough that a damaged header asks for no huge frames.
 _LARGEST_SIDE = 4096
+_MOST_PIXELS = 1 << 21
 
 
 def size_of_chip(name: str) -> tuple[int, int] | None:
@@ -30,9 +33,9 @@ def smallest_size(x: np.ndarray, y: np.ndarray, sizes: Sequence[tuple[int, int]]
 
 def check_size(height: int, width: int, path: Path) -> tuple[int, int]:
     """A size that a file states, if it can be one."""
-    if not (1 <= height <= _LARGEST_SIDE and 1 <= width <= _LARGEST_SIDE):
+    if not (1 <= height <= _LARGEST_SIDE and 1 <= width <= _LARGEST_SIDE and height * width <= _MOST_PIXELS):
         raise ValueError(
-            f"{path} states a sensor of {width} columns and {height} rows, expected 1 to {_LARGEST_SIDE} of each; "
-            "its header is damaged."
+            f"{path} states a sensor of {printable(width)} columns and {printable(height)} rows, expected 1 to "
+            f"{_LARGEST_SIDE} of each and {_MOST_PIXELS} pixels at most; its header is damaged."
         )
     return height, width

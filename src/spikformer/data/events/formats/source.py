@@ -54,13 +54,6 @@ def text_header(data: bytes, mark: bytes, last: bytes, path: Path) -> tuple[list
     return lines, position
 
 
-def excerpt(text: object) -> str:
-    """What a file or a library says, fit for a sentence: one line, printable, not long. Damage can make it any text."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in str(text)[:200])
-    line = " ".join(printable.split())
-    return line if len(line) <= 100 else f"{line[:99]}…"
-
-
 def count_events(data: bytes, start: int, event_bytes: int, path: Path) -> int:
     """How many events of a fixed width lie from byte `start` to the end; a part of one is refused."""
     count, rest = divmod(len(data) - start, event_bytes)

@@ -1,0 +1,138 @@
+"""Members of .zip and .tar.gz archives, one after another, within bounds that follow from the archive's size.
+
+Memory: a piece of a member at a time, and about 2 KB for each entry of a .zip's directory, which takes 46 bytes of the
+file at least. Time: that of unpacking `largest_content` once. Nothing that a header claims is believed: a member that
+is larger than the whole may be, sparse, or packed by a method without a bound raises ValueError.
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+from spikformer.data.compressed import ContentError, largest_content, open_content
+from spikformer.vocabulary import printable
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks the others without a limit
+_NAME_TYPES = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
+_NAME_BYTES = 1 << 13  # of a long name, or a header that holds one
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    OverflowError,
+)
+
+
+class Member(NamedTuple):
+    """One file of an archive, or something else under a name (a link, a device)."""
+
+    name: str
+    size: int
+    is_file: bool
+    open: Callable[[], IO[bytes]]
+
+
+@contextmanager
+def archive_errors(path: Path, kind: str = "an archive") -> Iterator[None]:
+    """Whatever the standard library raises for a damaged archive, as a ValueError that names it."""
+    try:
+        yield
+    except _DAMAGE as error:
+        reason = printable(error) or type(error).__name__
+        raise ValueError(f"{path} is damaged or not {kind} ({reason}); get it again.") from None
+
+
+def zip_members(path: Path) -> Iterator[Member]:
+    """The files of a .zip; their sizes are checked before any is unpacked."""
+    with open_zip(path) as archive:
+        entries = [entry for entry in archive.infolist() if entry.filename and not entry.is_dir()]
+        check_entries(entries, path)
+        for entry in entries:
+            yield Member(entry.filename, entry.file_size, True, partial(archive.open, entry))
+
+
+@contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """A .zip, opened; its directory is read, and may be damaged in any way."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except ValueError as error:  # a name that is not UTF-8, a place before the file's beginning
+        raise zipfile.BadZipFile(str(error)) from None
+    with archive:
+        yield archive
+
+
+def check_entries(entries: list[zipfile.ZipInfo], path: Path) -> None:
+    """What entries claim, which is also what zipfile stops at, must fit the size of the whole file."""
+    if odd := [entry for entry in entries if entry.compress_type not in _METHODS]:
+        raise ValueError(
+            f"{path}: {printable(odd[0].filename)} is packed by method {odd[0].compress_type}, expected 0 or 8 "
+            "(deflate); pack it again."
+        )
+    _check_size(sum(entry.file_size for entry in entries), path)
+
+
+def tar_members(path: Path, limit: int | None = None) -> Iterator[Member]:
+    """The members of a .tar or .tar.gz, in one pass; each is to be read before the next one is asked for."""
+    with (
+        open_content(path, limit) as content,
+        tarfile.open(fileobj=cast(IO[bytes], content), mode="r|", bufsize=1 << 16, tarinfo=_TarInfo) as archive,
+    ):
+        while (member := _next(archive)) is not None:
+            _check_size(member.size, path, limit)
+            yield Member(member.name, member.size, member.isreg(), partial(_extract, archive, member))
+            archive.members.clear()  # type: ignore[attr-defined]  # every header seen so far would be kept
+        # A damaged header ends the archive for tarfile; and the checksum of a gzip comes last.
+        while rest := cast(IO[bytes], archive.fileobj).read(1 << 20):
+            if rest.strip(b"\0"):
+                raise tarfile.ReadError("a header is damaged")
+
+
+def _next(archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+    try:
+        return archive.next()
+    except ContentError:
+        raise
+    except ValueError as error:
+        raise tarfile.ReadError(str(error)) from None
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(member)
+    if file is None:
+        raise tarfile.ReadError(f"{member.name} has no content")
+    return file
+
+
+class _TarInfo(tarfile.TarInfo):
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Tarfile's hook for every header, before it reads what belongs to it."""
+        if self.type in _NAME_TYPES and self.size > _NAME_BYTES:
+            raise tarfile.ReadError(f"a name takes {self.size} bytes")
+        if self.type == tarfile.XGLTYPE and archive.pax_headers:
+            raise tarfile.ReadError("it has several global headers")
+        member = super()._proc_member(archive)  # type: ignore[misc]
+        if member.size < 0:
+            raise tarfile.ReadError(f"a member has {member.size} bytes")
+        if member.issparse():
+            raise tarfile.ReadError("a member is sparse")
+        return member
+
+
+def _check_size(claimed: int, path: Path, limit: int | None = None) -> None:
+    most = largest_content(path.stat().st_size) if limit is None else limit
+    if claimed > most:
+        raise ValueError(f"{path} claims to hold {claimed} bytes, more than the {most} that such a file can have.")
