@@ -19,6 +19,7 @@ FLOW = [
     "memory",
     "disk",
     "tensorfile",
+    "pickles",
     "neurons",
     "layers",
     "models",

@@ -1,9 +1,12 @@
 """Checkpoints of the authors' code: every layout is read, nothing in them is executed."""
 
 import argparse
+import io
+import json
 import logging
 import os
 import pickle
+import re
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +16,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
+from tests.limits import run_limited
 
 import spikformer as sf
 from spikformer.analysis.golden import FOLDER, VARIANTS, load_golden
@@ -61,7 +65,7 @@ def test_what_is_never_used_is_dropped_and_named(caplog) -> None:
     assert "block.*.norm1, block.*.norm2, norm, pos_embed" in caplog.text
 
 
-@pytest.mark.parametrize("wrap", ["plain", "module", "state_dict", "model", "safetensors"])
+@pytest.mark.parametrize("wrap", ["plain", "module", "state_dict", "model", "legacy", "parameters", "safetensors"])
 def test_every_layout_of_a_file(wrap: str, tmp_path: Path) -> None:
     golden = load_golden("imagenet")
     state = {f"module.{k}" if wrap == "module" else k: v.contiguous() for k, v in golden.state.items()}
@@ -69,7 +73,10 @@ def test_every_layout_of_a_file(wrap: str, tmp_path: Path) -> None:
     if wrap == "safetensors":
         save_file(state, path)
     else:
-        torch.save({wrap: state, "epoch": 3} if wrap in ("state_dict", "model") else state, path)
+        if wrap == "parameters":
+            state = {k: torch.nn.Parameter(v, requires_grad=v.is_floating_point()) for k, v in state.items()}
+        content = {wrap: state, "epoch": 3} if wrap in ("state_dict", "model") else state
+        torch.save(content, path, _use_new_zipfile_serialization=wrap != "legacy")
     model = sf.from_official(path, num_heads=4, time_steps=4)
     with torch.no_grad():
         assert torch.equal(model(golden.input), golden.model()(golden.input))
@@ -87,7 +94,7 @@ class Bomb:
 def test_code_in_a_checkpoint_is_never_executed(tmp_path: Path, new_format: bool) -> None:
     mark, path = tmp_path / "executed", tmp_path / "bomb.pth"
     torch.save({"state_dict": Bomb(mark)}, path, _use_new_zipfile_serialization=new_format)
-    with pytest.raises(ValueError, match=r"bomb\.pth carries code \(posix\.system\); it was not loaded"):
+    with pytest.raises(ValueError, match=r"bomb\.pth asks for posix\.system; it was not loaded"):
         sf.from_official(path, num_heads=4)
     assert not mark.exists()
 
@@ -175,6 +182,119 @@ def test_a_damaged_pickle_is_refused_in_a_sentence(tmp_path: Path, position: int
             target.writestr(name, bytes(data))
     with suppress(ValueError):  # anything else fails the test
         assert isinstance(sf.from_official(path, num_heads=4), sf.Spikformer)
+
+
+@pytest.mark.parametrize(
+    ("key", "tensor"),
+    [
+        ("pos_embed", torch.zeros(64)),
+        ("pos_embed", torch.zeros(())),
+        ("block.0.mlp.fc1_conv.weight", torch.zeros(())),
+        ("block.0.mlp.fc1_conv.weight", torch.zeros(0, 0, 1)),
+        ("block.0.mlp.fc1_conv.weight", torch.zeros(1).expand(1 << 40, 32, 1)),
+        ("block.0.attn.q_bn.num_batches_tracked", torch.zeros(1 << 10)),
+        ("head.weight", torch.zeros(())),
+        ("head.bias", torch.empty(10, device="meta")),
+        ("head.bias", torch.zeros(10).to_sparse()),
+        ("head.bias", torch.zeros(1).expand(10)),
+        ("head.bias\x1b[31m", torch.zeros(10)),
+        ("block.99999999999999999999.attn.q_bn.bias", torch.zeros(10)),
+        ("block.999999.attn.q_bn.bias", torch.zeros(10)),
+    ],
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_tensor_that_cannot_be_a_weight_is_named(
+    key: str, tensor: torch.Tensor, in_file: bool, tmp_path: Path
+) -> None:
+    state: dict | Path = {**load_golden("cifar10dvs").state, key: tensor}
+    if in_file:
+        torch.save(state, path := tmp_path / "weights.pth")
+        state = path
+    with pytest.raises(ValueError, match=r"^(The state dict|\S+weights\.pth)") as caught:
+        sf.from_official(state, num_heads=4)
+    assert str(caught.value).isprintable()
+
+
+def test_training_arguments_that_are_no_numbers_are_ignored(tmp_path: Path) -> None:
+    arguments = argparse.Namespace(num_heads=torch.zeros(3), T="many", img_size=None, time_step=[4])
+    torch.save({"model": load_golden("cifar10dvs").state, "args": arguments}, tmp_path / "c.pth")
+    config = sf.from_official(tmp_path / "c.pth", num_heads=4).config
+    assert (config.time_steps, config.image_size) == (16, (128, 128))
+
+
+def test_loaded_tensors_are_aligned_and_own_their_memory(tmp_path: Path) -> None:
+    torch.save(load_golden("cifar10").state, path := tmp_path / "c.pth")
+    model = sf.from_official(path, num_heads=4)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    path.write_bytes(bytes(path.stat().st_size))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert all(tensor.data_ptr() % 64 == 0 for tensor in model.state_dict().values())
+
+
+STATE = load_golden("cifar10").state
+
+
+def repacked(method: int = zipfile.ZIP_STORED, change=lambda pickle: pickle, copies: int = 1, **state) -> bytes:
+    """A checkpoint with its pickle changed, packed by a method; with its directory repeated."""
+    made, file = io.BytesIO(), io.BytesIO()
+    torch.save({**STATE, **state}, made)
+    with zipfile.ZipFile(made) as source, zipfile.ZipFile(file, "w", method) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            target.writestr(name, change(content) if name.endswith("data.pkl") else content)
+        target.filelist *= copies
+    return file.getvalue()
+
+
+ROW = torch.zeros(1_000_000)
+ZEROS = {"block.0.extra": torch.zeros(40_000_000, dtype=torch.uint8)}
+BOMBS = {
+    "bytearray": lambda: repacked(change=lambda _: b"\x80\x02c__builtin__\nbytearray\n\x8a\5\0\0\0\0\2\x85R."),
+    "bytearray of Python 3": lambda: b"\x80\x04cbuiltins\nbytearray\n\x8a\5\0\0\0\0\2\x85R.",
+    "a long text": lambda: b"\x80\x02X\xff\xff\xff\xff" + bytes(100),
+    "a longer text": lambda: repacked(change=lambda _: b"\x80\x04\x8d" + b"\xff" * 7 + b"\0" + bytes(100)),
+    "a memo index": lambda: repacked(change=lambda _: b"\x80\x02Nr\xff\xff\xff\x7f."),
+    "a nested key": lambda: repacked(change=lambda _: b"\x80\x02}N" + b"\x85" * 300_000 + b"Ns."),
+    "many instructions": lambda: repacked(change=lambda _: b"\x80\x02" + b"}" * 3_000_000),
+    "a packed storage": lambda: repacked(zipfile.ZIP_DEFLATED, **ZEROS),
+    "a storage by bzip2": lambda: repacked(zipfile.ZIP_BZIP2, **ZEROS),
+    "many views of one storage": lambda: repacked(**{f"view{n}": ROW.view(-1) for n in range(300)}),
+    "a claimed storage": lambda: repacked(
+        change=lambda data: re.sub(rb"K.(?=tq.Q)", lambda _: b"J\xff\xff\xff\x7f", data, count=1, flags=re.DOTALL)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
+    """What a child with 150 MB says to each of them, and how many seconds it took."""
+    folder = tmp_path_factory.mktemp("bombs")
+    for name, make in BOMBS.items():
+        (folder / name).write_bytes(make())
+    code = """
+for path in sys.argv[1:]:
+    start, message = time.perf_counter(), ""
+    try:
+        sf.from_official(path, num_heads=4)
+    except ValueError as error:
+        message = str(error)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+    print(json.dumps([message, time.perf_counter() - start]))
+"""
+    imports = f"import json, sys, time; import spikformer as sf; sf.from_official({str(CHECKPOINT)!r}, num_heads=4)"
+    outcome = run_limited(imports, code, *(folder / name for name in BOMBS), megabytes=150, seconds=120)
+    assert outcome.exit_code == 0, outcome.errors
+    return dict(zip(BOMBS, map(json.loads, outcome.output.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_reported_before_it_goes_off(name: str, outcomes: dict[str, list]) -> None:
+    message, seconds = outcomes[name]
+    assert f"/{name} " in message
+    assert message.isprintable()
+    assert len(message) < 500
+    assert seconds < 5
 
 
 def test_names_of_neurons_translate_too() -> None:

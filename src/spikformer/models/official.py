@@ -10,9 +10,7 @@ import argparse
 import logging
 import math
 import os
-import pickle
 import re
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,11 @@ from torch import Tensor
 
 from spikformer.config import ModelConfig
 from spikformer.disk import check_is_file
+from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
 from spikformer.models.spikformer import Spikformer
 from spikformer.presets import get_preset
+from spikformer.vocabulary import printable
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,8 @@ _BLOCK = {
     "mlp.fc2": "mlp.output",
 }
 _PART = {"linear": "linear", "conv": "linear", "bn": "norm", "lif": "neuron"}
-_NEVER_USED = re.compile(r"(block\.\d+\.norm[12]|norm)\.(weight|bias)|pos_embed")
+_NEVER_USED = re.compile(r"(block\.\d{1,9}\.norm[12]|norm)\.(weight|bias)|pos_embed")
+_LONGEST_NAME = 200  # of a tensor
 
 
 # What each of the authors' three model files fixes, and no weight tells, is in our preset of it.
@@ -61,10 +62,13 @@ def from_official(
 
     The image size is taken from the training arguments or the position embedding where the checkpoint has them;
     otherwise it stays open, and the model takes any size that its pooling divides.
+
+    A .pth file is read by `checkpoint`, in at most four times its size of memory; nothing in it is executed.
     """
     name = "The state dict" if isinstance(source, Mapping) else str(source)
     checkpoint = source if isinstance(source, Mapping) else _read(Path(source))
     arguments = vars(checkpoint["args"]) if isinstance(checkpoint.get("args"), argparse.Namespace) else {}
+    arguments = {key: value for key, value in arguments.items() if type(value) is int}
     state = _state_dict(checkpoint, name)
     if arguments.get("num_heads", num_heads) != num_heads:
         raise ValueError(f"{name} was trained with num_heads={arguments['num_heads']}, got num_heads={num_heads}.")
@@ -75,14 +79,9 @@ def from_official(
         logger.warning(
             "Dropped %d tensors that the authors' network never uses: %s", len(never_used), _summary(never_used)
         )
-    tensors = {translate(key): tensor.clone() for key, tensor in state.items() if key not in never_used}
-    for key, tensor in tensors.items():
-        if key.endswith(".linear.weight"):
-            tensors[key] = tensor.flatten(1)  # 1×1 kernels
-        elif key.endswith(".num_batches_tracked"):
-            tensors[key] = tensor.long()  # a cast of the whole file may have made counters float
+    tensors = {translate(key): _as_ours(key, tensor) for key, tensor in state.items() if key not in never_used}
     trained_steps = arguments.get("time_step", arguments.get("T", preset.time_steps))
-    trained_size = arguments.get("img_size", _size_by_position(state, preset))
+    trained_size = arguments.get("img_size", _size_by_position(state, preset, name))
     sizes = _with_sizes(preset, tensors, name)
     if num_heads < 1 or sizes.embed_dim % num_heads:
         raise ValueError(
@@ -103,7 +102,7 @@ def translate(key: str) -> str:
         layer, part, stage, rest = match.groups()
         part = "conv" if part == "conv" else _PART[part]
         return f"{_PATCH_EMBED[layer].format(stage or 0)}.{part}{rest or ''}"
-    if match := re.fullmatch(r"block\.(\d+)\.((?:attn|mlp)\.[a-z0-9]+)_(linear|conv|bn|lif)(\..+)?", key):
+    if match := re.fullmatch(r"block\.(\d{1,9})\.((?:attn|mlp)\.[a-z0-9]+)_(linear|conv|bn|lif)(\..+)?", key):
         block, layer, part, rest = match.groups()
         if layer in _BLOCK:
             return f"blocks.{block}.{_BLOCK[layer]}.{_PART[part]}{rest or ''}"
@@ -119,55 +118,68 @@ def detect_variant(state: Mapping[str, Tensor], name: str) -> str:
     raise ValueError(f"{name} is not a checkpoint of the authors' code: it has no block.0.mlp.fc1_linear or fc1_conv.")
 
 
+def _as_ours(key: str, tensor: Tensor) -> Tensor:
+    """A copy, in the shape and type that our network has; one that cannot be brought there is reported later."""
+    if translate(key).endswith(".linear.weight") and tensor.ndim > 2 and tensor.shape[2:].numel() == 1:
+        tensor = tensor.reshape(tensor.shape[:2])  # 1×1 kernels
+    if key.endswith(".num_batches_tracked") and tensor.ndim == 0:
+        tensor = tensor.long()  # a cast of the whole file may have made counters float
+    return tensor.clone()
+
+
 def _with_sizes(preset: ModelConfig, tensors: Mapping[str, Tensor], name: str) -> ModelConfig:
     try:
         hidden, embed_dim = tensors["blocks.0.mlp.hidden.linear.weight"].shape
         num_classes = len(tensors["head.weight"])
         in_channels = tensors["stem.stages.0.conv.weight"].shape[1]
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+        mlp_ratio = hidden / embed_dim
+    except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{name} lacks what tells its sizes ({error}).") from None
-    return preset.override(
-        image_size=None,
-        in_channels=in_channels,
-        num_classes=num_classes,
-        embed_dim=embed_dim,
-        depth=1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d+)\.", key))),
-        num_heads=1,
-        mlp_ratio=hidden / embed_dim,
-        qkv_bias="blocks.0.attention.query.linear.bias" in tensors,
-    )
+    try:
+        return preset.override(
+            image_size=None,
+            in_channels=in_channels,
+            num_classes=num_classes,
+            embed_dim=embed_dim,
+            depth=1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d{1,9})\.", key))),
+            num_heads=1,
+            mlp_ratio=mlp_ratio,
+            qkv_bias="blocks.0.attention.query.linear.bias" in tensors,
+        )
+    except ValueError as error:
+        raise ValueError(f"{name} has sizes that no network can have: {error}") from None
 
 
-def _size_by_position(state: Mapping[str, Tensor], preset: ModelConfig) -> int | None:
-    return math.isqrt(state["pos_embed"].shape[1]) * preset.patch_size if "pos_embed" in state else None
+def _size_by_position(state: Mapping[str, Tensor], preset: ModelConfig, name: str) -> int | None:
+    """Of a square picture, by its number of tokens."""
+    if "pos_embed" not in state:
+        return None
+    shape = state["pos_embed"].shape
+    if len(shape) != 3:
+        raise ValueError(f"{name}: pos_embed should be [1, N, D], is {list(shape)}.")
+    side = math.isqrt(shape[1])
+    return side * preset.patch_size if side * side == shape[1] else None
 
 
 def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
-    # Official: the image scripts write `state_dict`, the event script writes `model`.
-    state = checkpoint.get("state_dict", checkpoint.get("model", checkpoint))
+    state = weights_in(checkpoint)
     if not isinstance(state, Mapping) or not state or not all(isinstance(x, Tensor) for x in state.values()):
         raise ValueError(f"{name} holds no weights: expected tensors by name, or an entry state_dict or model of them.")
+    for key, tensor in state.items():
+        if len(str(key)) > _LONGEST_NAME or not str(key).isprintable():
+            raise ValueError(f"{name} holds a tensor called {printable(key)}; it is damaged or not a checkpoint.")
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
+            raise ValueError(f"{name}: {key} has no plain values; convert it with .to_dense() or .dequantize().")
+        if tensor.nbytes > tensor.untyped_storage().nbytes():
+            raise ValueError(f"{name}: {key} is expanded to {list(tensor.shape)}; make it .contiguous().")
     return {str(key).removeprefix("module."): tensor for key, tensor in state.items()}
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    check_is_file(path)
     if path.suffix == ".safetensors":
+        check_is_file(path)
         return read_safetensors(path)[1]
-    try:
-        # Only tensors, plain containers and the training script's argparse.Namespace: nothing a file names is called.
-        with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings(action="ignore"):
-            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        blocked = re.search(r"GLOBAL (\S+)", str(error))
-        what = f"carries code ({blocked[1]})" if blocked else "is not a checkpoint of tensors"
-        raise ValueError(f"{path} {what}; it was not loaded and nothing in it was executed.") from None
-    except Exception as error:  # damage surfaces anywhere in the reader, as anything
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"{path} is damaged or not a PyTorch checkpoint ({reason}).") from None
-    if not isinstance(checkpoint, Mapping):
-        raise ValueError(f"{path} holds a {type(checkpoint).__name__}, expected a state dict.")
-    return checkpoint
+    return read_checkpoint(path)
 
 
 def _summary(names: set[str]) -> str:

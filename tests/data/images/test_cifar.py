@@ -183,7 +183,7 @@ def test_code_in_any_file_never_runs(file: str, tiny_cifar, write_archive, tmp_p
 
     path = write_archive(tiny_cifar("cifar10", "python") | {file: pickle.dumps({"labels": Runs()}, 2)})
     with pytest.raises(
-        ValueError, match=rf"{file} wants to call '\w+.system', at byte \d+, .*nothing in it was executed"
+        ValueError, match=rf"{file} wants to call '\w+.system', before byte \d+, .*nothing in it was executed"
     ):
         read_cifar(path, "cifar10")
     assert not marker.exists()
