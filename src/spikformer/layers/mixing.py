@@ -6,7 +6,6 @@ of whole numbers, so the order is free to the last bit, in float32 as long as no
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -38,7 +37,7 @@ class TokenMixing(nn.Module):
         with without_autocast(value.device):
             tokens = (self.pool(query), self.pool(key), value)
             heads = [split_heads(merge_time(x.to(wide)), self.num_heads) for x in tokens]
-            mixed = split_time(merge_heads(batch_invariant(product, *heads, training=self.training)), len(value))
+            mixed = split_time(merge_heads(batch_invariant(product, *heads, training=self.training)), value.shape[0])
             return mixed if self.softmax else mixed * self.scale
 
     def pool(self, x: Tensor) -> Tensor:
@@ -58,6 +57,8 @@ def key_value_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 def linear_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Q Kᵀ V in the cheaper order: Kᵀ V first where there are more tokens N than features d in a head."""
+    if torch.jit.is_tracing():  # where sizes are unknown, and either order is right
+        return query_key_first(query, key, value)
     num_tokens, head_dim = query.shape[-2:]
     product = key_value_first if num_tokens > head_dim else query_key_first
     return product(query, key, value)
@@ -65,7 +66,7 @@ def linear_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 def softmax_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Vanilla self attention (VSA): Softmax(Q Kᵀ / √d) V."""
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
     return torch.softmax(scores, dim=-1) @ value
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 def batch_invariant(function: Callable[..., Tensor], *samples: Tensor, training: bool) -> Tensor:
     """function(*samples) of tensors [B, …], in float64 inference one sample at a time."""
-    if training or samples[0].dtype != torch.float64:
+    if training or samples[0].dtype != torch.float64 or torch.jit.is_tracing():  # a trace is for any batch
         return function(*samples)
     return torch.cat([function(*sample) for sample in zip(*(x.split(1) for x in samples), strict=True)])
 

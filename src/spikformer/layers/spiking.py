@@ -10,6 +10,7 @@ from spikformer.layers.products import Conv2d, Linear
 from spikformer.layers.synced_norm import SyncedBatchNorm
 from spikformer.layers.time import merge_time, over_time, repeat_over_time, split_time
 from spikformer.neurons import Activation, SpikingNeuron, build_neuron
+from spikformer.neurons.backend import is_observed
 
 
 class SpikingConv(nn.Module):
@@ -24,8 +25,8 @@ class SpikingConv(nn.Module):
     def forward(self, x: Tensor, voltage: Tensor | None = None, repeats: int = 1) -> tuple[Tensor, Tensor | None]:
         """One step of input with `repeats` T is shown T times: its convolution and norm are computed once."""
         samples = self.conv(channels_last(merge_time(x)))
-        current = split_time(batch_norm(self.norm, samples, repeats), len(x))
-        return self.neuron(repeat_over_time(current, len(x) * repeats), voltage)
+        current = split_time(batch_norm(self.norm, samples, repeats), x.shape[0])
+        return self.neuron(repeat_over_time(current, x.shape[0] * repeats), voltage)
 
     def at_rest(self, batch_size: int, height: int, width: int, like: Tensor) -> Tensor | None:
         return self.neuron.at_rest(batch_size, self.conv.out_channels, height, width, like=like)
@@ -53,6 +54,8 @@ class SpikingLinear(nn.Module):
 
 def channels_last(x: Tensor) -> Tensor:
     """[B, C, H, W] with channels innermost in memory: fast to convolve, and tokens then are a view of the map."""
+    if is_observed():  # neither vmap nor ONNX knows of layouts
+        return x
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
     if not torch.compiler.is_compiling() and 1 in (x.shape[0], channels):

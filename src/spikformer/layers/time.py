@@ -22,9 +22,9 @@ def split_time(x: Tensor, time_steps: int) -> Tensor:
 
 def over_time(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Apply a function of samples to every step of [T, B, …] in one call."""
-    return split_time(function(merge_time(x)), len(x))
+    return split_time(function(merge_time(x)), x.shape[0])
 
 
 def repeat_over_time(x: Tensor, time_steps: int) -> Tensor:
     """One step [1, B, …] shown `time_steps` times, without a copy; several steps stay as they are."""
-    return x.expand(time_steps, *x.shape[1:])
+    return x.expand(time_steps, *[-1] * (x.ndim - 1))

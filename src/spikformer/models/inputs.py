@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,13 +11,18 @@ from torch import Tensor
 
 from spikformer.config import ModelConfig
 from spikformer.frames import check_frame, check_frames
+from spikformer.neurons.backend import is_observed
 
 
 def check_input(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
     """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size and dtype, finite."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Expected a torch.Tensor, got {type(x).__name__}; convert it with torch.as_tensor.")
-    check_frames(x.shape, config)
+    if not torch.jit.is_tracing():
+        check_frames(x.shape, config)
+    else:
+        with warnings.catch_warnings(action="ignore", category=torch.jit.TracerWarning):  # a trace is for one size
+            check_frames(x.shape, config)
     _check_values(x, weight)
 
 
@@ -66,8 +72,9 @@ def _check_values(x: Tensor, weight: Tensor) -> None:
         raise ValueError(
             f"Expected {weight.dtype}, the model's dtype, got {x.dtype}; convert with x.to({weight.dtype}){scale}."
         )
-    # Neither a graph that is being compiled nor a tensor without data can be asked for its values.
-    if type(x) is Tensor and not x.is_meta and not torch.compiler.is_compiling() and not torch.isfinite(x).all():
+    # Neither a graph that is being made nor a tensor without data can be asked for its values.
+    hidden = x.is_meta or torch.compiler.is_compiling() or is_observed()
+    if type(x) is Tensor and not hidden and not torch.isfinite(x).all():
         kind = "NaN" if torch.isnan(x).any() else "infinity"
         raise ValueError(f"Expected finite inputs, got {kind}; check the data and its normalisation.")
 

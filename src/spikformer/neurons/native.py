@@ -42,7 +42,7 @@ def backward(
     grad_current = torch.empty_like(membrane)
     grad_initial = torch.empty_like(membrane[0])
     grad_gain = _native.lif_backward(
-        _rows(_laid_out_as(grad_spikes, membrane)),
+        _rows(_laid_out_as(grad_spikes, membrane, repeats=False)),
         _row(grad_voltage, membrane),
         _rows(membrane),
         _row(initial, membrane),
@@ -59,9 +59,9 @@ def _constants(gain: float | Tensor, dynamics: Dynamics) -> tuple[float, float, 
     return float(gain), float(dynamics.leaky), dynamics.v_threshold, dynamics.v_reset
 
 
-def _laid_out_as(x: Tensor, like: Tensor) -> Tensor:
-    """`x` in the memory layout of `like`, copied only if it has another; one step shown many times stays one step."""
-    repeated = x.stride(0) == 0
+def _laid_out_as(x: Tensor, like: Tensor, repeats: bool = True) -> Tensor:
+    """`x` in the memory layout of `like`, copied only if it has another; one step repeated may stay one step."""
+    repeated = repeats and x.stride(0) == 0
     if x.stride()[1:] == like.stride()[1:] and (repeated or len(x) == 1 or x.stride(0) == like.stride(0)):
         return x
     return torch.empty_like(like).copy_(x)

@@ -8,11 +8,13 @@ LIF and PLIF have gain = 1/τ and leak = 1, IF has gain = 1 and leak = 0.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from spikformer.neurons.dynamics import Dynamics
-from spikformer.neurons.steps import lif_charge
+from spikformer.neurons.steps import fire, lif_charge
 from spikformer.neurons.surrogates import surrogate_gradient
 
 
@@ -31,6 +33,19 @@ def forward(
         if membranes is not None:
             membranes[step] = membrane
     return spikes, voltage, membranes
+
+
+def by_steps(
+    current: Tensor, initial: Tensor | None, gain: float | Tensor, dynamics: Dynamics
+) -> tuple[Tensor, Tensor]:
+    """Spikes [T, …] and the last voltage […] in PyTorch's operations alone, none in place, for autograd to keep."""
+    voltage: Any = dynamics.v_reset if initial is None else initial  # a number, whatever the batch of a later run
+    spikes = []
+    for x in current.unbind():
+        membrane = lif_charge(x, voltage, gain, dynamics.v_reset) if dynamics.leaky else voltage + x
+        fired, voltage = fire(membrane, dynamics.v_threshold, dynamics.v_reset, dynamics.surrogate, dynamics.alpha)
+        spikes.append(fired)
+    return torch.stack(spikes), voltage
 
 
 def backward(

@@ -28,7 +28,7 @@ def lif_step(
 ) -> tuple[Tensor, Tensor]:
     """Leaky integrate-and-fire: returns the spikes and the voltage after them."""
     membrane = lif_charge(current, voltage, 1 / tau, v_reset)
-    return _fire(membrane, v_threshold, v_reset, surrogate, alpha)
+    return fire(membrane, v_threshold, v_reset, surrogate, alpha)
 
 
 def if_step(
@@ -41,7 +41,7 @@ def if_step(
     alpha: float = 4.0,
 ) -> tuple[Tensor, Tensor]:
     """Integrate-and-fire, without a leak: returns the spikes and the voltage after them."""
-    return _fire(current + voltage, v_threshold, v_reset, surrogate, alpha)
+    return fire(current + voltage, v_threshold, v_reset, surrogate, alpha)
 
 
 def lif_charge(current: Tensor, voltage: Tensor, gain: float | Tensor, v_reset: float) -> Tensor:
@@ -49,9 +49,10 @@ def lif_charge(current: Tensor, voltage: Tensor, gain: float | Tensor, v_reset: 
     return voltage + (current - (voltage - v_reset)) * gain
 
 
-def _fire(
+def fire(
     membrane: Tensor, v_threshold: float, v_reset: float, surrogate: Surrogate, alpha: float
 ) -> tuple[Tensor, Tensor]:
+    """S and V of a membrane H."""
     spikes = spike(membrane - v_threshold, surrogate, alpha)
     # The reset is detached: no gradient passes through S here.
     return spikes, torch.where(spikes.detach() > 0, v_reset, membrane)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,19 +28,23 @@ def surrogate_gradient(surrogate: Surrogate, x: Tensor, alpha: float) -> Tensor:
     return _GRADIENTS[surrogate](x, alpha)
 
 
-class _Spike(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, surrogate: Surrogate, alpha: float) -> Tensor:
-        ctx.save_for_backward(x)
-        ctx.surrogate, ctx.alpha = surrogate, alpha
-        return (x >= 0).to(x.dtype)
+def sigmoid(x: Tensor, alpha: float) -> Tensor:
+    """A step of slope α/4 at zero, σ(αx), whose derivative is `sigmoid_gradient`."""
+    return torch.sigmoid(alpha * x)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (x,) = ctx.saved_tensors
-        return grads[0] * surrogate_gradient(ctx.surrogate, x, ctx.alpha), None, None
+
+def arctan(x: Tensor, alpha: float) -> Tensor:
+    """A step of slope α/2 at zero, atan(π/2 · αx)/π, whose derivative is `arctan_gradient`."""
+    return torch.atan(math.pi / 2 * alpha * x) / math.pi
+
+
+_SMOOTH = {"sigmoid": sigmoid, "arctan": arctan}
 
 
 def spike(x: Tensor, surrogate: Surrogate = "sigmoid", alpha: float = 4.0) -> Tensor:
-    """Θ(x), with Θ(0) = 1, whose backward pass uses the surrogate."""
-    return _Spike.apply(x, surrogate, alpha)
+    """Θ(x), with Θ(0) = 1, whose derivatives of any order are those of a smooth step: its gradient is the surrogate.
+
+    Made of PyTorch's own operations alone, so that torch.func, tracing and double backward see through it.
+    """
+    smooth = _SMOOTH[surrogate](x, alpha)
+    return (x >= 0).to(x.dtype) + (smooth - smooth.detach())  # exactly zero is added

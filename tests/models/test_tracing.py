@@ -1,0 +1,63 @@
+"""torch.jit.trace, and what is built on it: equal to the model on inputs that the trace has not seen, or an error."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.tensorboard import SummaryWriter
+
+import spikformer as sf
+from spikformer.analysis.specimens import frames_for, shrunk, specimen
+
+# PyTorch announces the end of TorchScript.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+
+
+def small(name: str, dtype: torch.dtype = torch.float32, **overrides) -> sf.Spikformer:
+    return specimen(shrunk(name, depth=1, embed_dim=32, num_heads=4, time_steps=2, **overrides), dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["spikformer_tiny_digits", "spikformer_2_256_dvs128", "transformer_4_384_cifar10"])
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_trace_is_the_model_on_any_batch(name: str, dtype: torch.dtype, grad: bool, tmp_path: Path) -> None:
+    model = small(name, dtype)
+    with torch.set_grad_enabled(grad):
+        traced = torch.jit.trace(model, frames_for(model.config, batch_size=3, dtype=dtype))
+    torch.jit.save(traced, tmp_path / "model.pt")
+    with torch.no_grad():
+        for batch_size in (1, 2, 5):
+            x = frames_for(model.config, batch_size=batch_size, dtype=dtype, seed=batch_size)
+            expected = model(x)
+            assert expected.std(1).min() > 0
+            for network in (traced, torch.jit.load(tmp_path / "model.pt")):
+                assert torch.allclose(network(x), expected, atol=1e-5)
+
+
+def test_a_trace_has_the_gradients_of_the_model() -> None:
+    model = small("spikformer_tiny_digits", torch.float64)
+    traced = torch.jit.trace(model, frames_for(model.config, batch_size=2))
+    x = frames_for(model.config, batch_size=3, seed=5)
+    gradients = [
+        torch.autograd.grad(network(x).square().sum(), list(model.parameters())) for network in (model, traced)
+    ]
+    for ours, theirs in zip(*gradients, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_a_trace_of_event_frames_takes_no_other_number_of_steps() -> None:
+    model = small("spikformer_2_256_dvs128")
+    x = frames_for(model.config, batch_size=4, dtype=torch.float32)
+    traced = torch.jit.trace(model, x)
+    with pytest.raises(RuntimeError):
+        traced(torch.cat([x, x]))
+    with pytest.raises(RuntimeError):
+        traced(x[:1])
+
+
+def test_tensorboard_draws_the_graph(tmp_path: Path) -> None:
+    model = small("spikformer_tiny_digits")
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, frames_for(model.config, batch_size=2, dtype=torch.float32))
+    (log,) = tmp_path.iterdir()
+    assert b"head" in log.read_bytes()
