@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from spikformer.analysis.conventions import (
     AttentionLayer,
@@ -25,6 +25,7 @@ from spikformer.analysis.conventions import (
 from spikformer.analysis.firing import FiringReport, measure_firing
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.models import Spikformer
+from spikformer.models.inspection import unwrap
 
 _PJ_IN_MJ = 1e9
 
@@ -136,12 +137,13 @@ def _by_convention(figure: Callable[[Convention, FirstConv], Any]) -> dict[str, 
 
 
 def measure_energy(
-    model: Spikformer,
+    model: nn.Module,
     batches: Iterable[Tensor],
     constants: Constants = HOROWITZ_45NM,
     on_batch: Callable[[int], None] = lambda _: None,
 ) -> EnergyReport:
     """Run batches, images [B, C, H, W] or frames [T, B, C, H, W], and count; `on_batch` is for a bar."""
+    model = unwrap(model, "measure_energy")
     firing = measure_firing(model, batches, on_batch)
     return audit(model, firing, constants, firing.image_size)
 

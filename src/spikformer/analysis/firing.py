@@ -22,6 +22,7 @@ from spikformer.analysis.statistics import AttentionInput, LayerInput
 from spikformer.layers.mixing import TokenMixing
 from spikformer.models import Spikformer
 from spikformer.models.inputs import check_input
+from spikformer.models.inspection import eval_mode, unwrap
 from spikformer.neurons import SpikingNeuron
 
 _Sums = TypeVar("_Sums", LayerInput, AttentionInput)
@@ -55,30 +56,27 @@ class FiringReport:
 
 
 def measure_firing(
-    model: Spikformer, batches: Iterable[Tensor], on_batch: Callable[[int], None] = lambda _: None
+    model: nn.Module, batches: Iterable[Tensor], on_batch: Callable[[int], None] = lambda _: None
 ) -> FiringReport:
-    """Run every batch, images [B, C, H, W] or frames [T, B, C, H, W], in eval mode; the model's mode stays.
+    """Run every batch, images [B, C, H, W] or frames [T, B, C, H, W], in eval mode; its modules' modes stay.
 
     `on_batch` is told how many samples each batch had, for a bar.
     """
     if isinstance(batches, Tensor):
         raise ValueError("Expected several batches, got one tensor; put it into a list.")
+    model = unwrap(model, "measure_firing")
     report = FiringReport()
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad(), ExitStack() as stack:
-            stack.enter_context(hooked(model, nn.Conv2d, lambda name: _watch_input(name, report)))
-            stack.enter_context(hooked(model, nn.Linear, lambda name: _watch_input(name, report)))
-            stack.enter_context(hooked(model, SpikingNeuron, lambda name: _watch_output(name, report)))
-            stack.enter_context(hooked(model, TokenMixing, lambda name: _watch_attention(name, report)))
-            for batch in batches:
-                num_samples = _begin(report, model, batch)
-                model(batch)
-                report.num_samples += num_samples
-                on_batch(num_samples)
-    finally:
-        model.train(was_training)
+    with torch.no_grad(), ExitStack() as stack:
+        stack.enter_context(eval_mode(model))
+        stack.enter_context(hooked(model, nn.Conv2d, lambda name: _watch_input(name, report)))
+        stack.enter_context(hooked(model, nn.Linear, lambda name: _watch_input(name, report)))
+        stack.enter_context(hooked(model, SpikingNeuron, lambda name: _watch_output(name, report)))
+        stack.enter_context(hooked(model, TokenMixing, lambda name: _watch_attention(name, report)))
+        for batch in batches:
+            num_samples = _begin(report, model, batch)
+            model(batch)
+            report.num_samples += num_samples
+            on_batch(num_samples)
     if not report.num_samples:
         raise ValueError("Firing is measured on samples, and there were none; give at least one batch.")
     return report
@@ -86,7 +84,7 @@ def measure_firing(
 
 def _begin(report: FiringReport, model: Spikformer, batch: Tensor) -> int:
     """The number of samples of a batch, which must be like those before it."""
-    check_input(batch, model.config, model.head.weight)
+    check_input(batch, model.config, model.like)
     still, image_size = batch.ndim == 4, (batch.shape[-2], batch.shape[-1])
     time_steps = model.config.time_steps if still else len(batch)
     kind, earlier = (still, time_steps, image_size), (report.still, report.time_steps, report.image_size)

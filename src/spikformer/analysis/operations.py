@@ -54,7 +54,7 @@ def count_operations(model: Spikformer, image_size: tuple[int, int] | None = Non
             handles.append(module.register_forward_hook(_counting(name, counted)))
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
-        shapes_only(torch.empty(1, model.config.in_channels, *size, device="meta", dtype=model.head.weight.dtype))
+        shapes_only(torch.empty(1, model.config.in_channels, *size, device="meta", dtype=model.like.dtype))
     for handle in handles:
         handle.remove()
     _check_complete(counted, counter.get_total_flops() // 2, model.config.time_steps)

@@ -136,12 +136,18 @@ def _number(value: float | Tensor) -> float:
 def hooked(model: nn.Module, kind: type[nn.Module], make: Callable[[str], Callable[..., None]]) -> Iterator[None]:
     """Hooks on every module of a kind, made by `make(name)` and taken off at the end."""
     found = [(name, module) for name, module in model.named_modules() if isinstance(module, kind)]
-    handles = [module.register_forward_hook(make(name)) for name, module in found]
+    handles = [module.register_forward_hook(_watching(make(name))) for name, module in found]
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _watching(hook: Callable[..., None]) -> Callable[..., None]:
+    """The same hook, marked for `models.inspection`: it changes nothing."""
+    hook.only_watches = True  # type: ignore[attr-defined]
+    return hook
 
 
 def spike_counts(model: nn.Module, x: Tensor) -> dict[str, tuple[int, int]]:

@@ -145,7 +145,7 @@ def batch_invariance_in_float32(name: str, model: Spikformer) -> list[Check]:
 
 def _batch_dependence(model: Spikformer) -> tuple[float, float, bool]:
     """Largest difference of logits between batches, the logits' spread, and whether samples differ at all."""
-    x = frames_for(model.config, batch_size=5, dtype=model.head.weight.dtype)
+    x = frames_for(model.config, batch_size=5, dtype=model.like.dtype)
     batch = x.ndim - 4
     with torch.no_grad():
         together = model(x)

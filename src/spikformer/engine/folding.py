@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 def fold(model: Spikformer) -> Plan:
     """The plan of a model in eval mode; one with floats between its layers is refused."""
-    while not hasattr(model, "stem"):  # inside torch.compile or a data-parallel wrapper
-        inner = getattr(model, "_orig_mod", getattr(model, "module", None))
-        if inner is None:
-            raise ValueError(f"compile_engine expects a Spikformer, got {type(model).__name__}.")
-        model = inner
+    from spikformer.models.inspection import check_as_configured, unwrap
+
+    model = unwrap(model, "compile_engine")
     if model.training:
         raise ValueError("The engine compiles a model for inference; call model.eval() first.")
     check_spiking(model.config)
+    check_as_configured(model, "compile_engine")
     stages, blocks = cast("list[SpikingConv]", model.stem.stages), cast("list[EncoderBlock]", model.blocks)
     return Plan(
         model.config,

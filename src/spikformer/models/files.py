@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
+from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.models.spikformer import Spikformer
 from spikformer.tensorfile import TensorFile, open_tensors, write_tensors
 from spikformer.vocabulary import shown
@@ -39,13 +40,11 @@ _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 def save(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Write a model's weights, its config and what it is about; a file there is replaced only by a whole one.
 
-    The same model gives the same bytes. A model inside torch.compile or a data-parallel wrapper is saved as itself.
+    The same model gives the same bytes. A model inside torch.compile, AveragedModel or a data-parallel wrapper is saved
+    as itself; parts that its config does not build raise ValueError, because `load` could not build them either.
     """
-    while not isinstance(model, Spikformer):
-        inner = getattr(model, "_orig_mod", getattr(model, "module", None))
-        if inner is None:
-            raise ValueError(f"save expects a Spikformer, got {type(model).__name__}.")
-        model = inner
+    model = unwrap(model, "save")
+    check_as_configured(model, "save")
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),

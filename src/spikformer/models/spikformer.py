@@ -49,7 +49,7 @@ class Spikformer(nn.Module):
 
     def forward_steps(self, x: Tensor) -> Tensor:
         """The readout [T, B, K] after each step on its own; its mean over steps is `forward`."""
-        check_input(x, self.config, self.head.weight)
+        check_input(x, self.config, self.like)
         still = x.ndim == 4
         frames = x.unsqueeze(0) if still else x  # [T or 1, B, C, H, W]
         logits, _ = self._run(frames, None, repeats=self.config.time_steps if still else 1)
@@ -57,8 +57,8 @@ class Spikformer(nn.Module):
 
     def step(self, x: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
         """One frame [B, C, H, W] of a stream: its readout [B, K], equal to `forward_steps`, and the state after it."""
-        check_stream(x, self.config, self.head.weight, self.training)
-        expected = self._initial_state(len(x), x.shape[-2], x.shape[-1], like=self.head.weight.to("meta"))
+        check_stream(x, self.config, self.like, self.training)
+        expected = self._initial_state(len(x), x.shape[-2], x.shape[-1], like=self.like.to("meta"))
         check_state(state, expected)
         logits, state = self._run(x.unsqueeze(0), state)
         return logits.squeeze(0), state
@@ -73,12 +73,17 @@ class Spikformer(nn.Module):
             )
             raise ValueError(f"This model's config {given}.")
         height, width = self.config.override(image_size=image_size or self.config.image_size).image_size or (0, 0)
-        return self._initial_state(batch_size, height, width, like=self.head.weight)
+        return self._initial_state(batch_size, height, width, like=self.like)
+
+    @property
+    def like(self) -> Tensor:
+        """A weight: inputs must have its dtype and be on its device. The head is not asked, for it may be replaced."""
+        return self.stem.position.conv.weight
 
     @torch.no_grad()
     def resting_readout(self) -> Tensor:
         """The readout [K] of a step in which no spike reaches the head."""
-        return self.head(next(self.parameters()).new_zeros(1, self.config.embed_dim))[0]
+        return self.head(self.like.new_zeros(1, self.config.embed_dim))[0]
 
     def _initial_state(self, batch_size: int, height: int, width: int, like: Tensor) -> ModelState:
         num_tokens = height * width // self.config.patch_size**2

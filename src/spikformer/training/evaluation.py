@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 import torch.distributed
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
-from spikformer.models import Spikformer
+from spikformer.models.inspection import eval_mode, unwrap
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,11 @@ PLAINLY = Reading()
 
 
 @torch.no_grad()
-def evaluate(model: Spikformer, data: DataSet, split: str, reading: Reading = PLAINLY) -> Evaluation:
-    """Measure a model on its device; leaves it in the mode it was in."""
-    was_training = model.training
-    model.eval()
-    try:
+def evaluate(model: nn.Module, data: DataSet, split: str, reading: Reading = PLAINLY) -> Evaluation:
+    """Measure a model on its device; every module keeps its mode."""
+    model = unwrap(model, "evaluate")
+    with eval_mode(model):
         return evaluate_answers(model.forward_steps, data, split, model.resting_readout(), reading)
-    finally:
-        model.train(was_training)
 
 
 def evaluate_answers(
