@@ -210,11 +210,11 @@ def test_finished_cells_are_not_run_again_and_seeds_add_up(story: Story) -> None
 def test_other_settings_are_refused(story: Story) -> None:
     folder, _ = story
     _, mistake = call(*words_of(folder), "--epochs", 5, code=2)
-    assert "was begun with another epochs; ask for the same, or choose another --output." in mistake
+    assert "was started with epochs 4; ask for the same, or choose another --output." in mistake
     _, mistake = call(*words_of(folder), "--from", folder / "none" / "seed_0" / "best.safetensors", code=2)
-    assert "was begun with another from, " in mistake
+    assert "was started with from " in mistake
     _, mistake = call("ablate", "neuron", *SMALL, "--output", folder, code=2)
-    assert "was begun with another grid, 'attention' instead of 'neuron'" in mistake
+    assert "was started with grid 'attention', not 'neuron'" in mistake
 
 
 def test_mistakes_are_sentences_and_leave_nothing(tmp_path: Path) -> None:

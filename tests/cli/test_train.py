@@ -71,6 +71,30 @@ def test_a_run_killed_in_mid_epoch_ends_as_one_that_was_not(whole: Path, tmp_pat
     assert same_weights(folder / "best.safetensors", whole / "best.safetensors")
 
 
+KILLED_AFTER_WEIGHTS = """
+import os, signal, sys
+from spikformer.cli import main
+from spikformer.training import RunFolder
+
+keep = RunFolder.keep
+def keep_and_die(*arguments, **options):
+    keep(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+RunFolder.keep = keep_and_die
+main(sys.argv[1:])
+"""
+
+
+def test_a_run_killed_after_its_first_weights_and_before_their_state_resumes(whole: Path, tmp_path: Path, run) -> None:
+    folder = tmp_path / "killed"
+    words = ["train", "--epochs", "2", "--output", str(folder)]
+    died = subprocess.run([sys.executable, "-c", KILLED_AFTER_WEIGHTS, *words], capture_output=True, check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert (folder / "last.safetensors").exists()
+    run("train", "--resume", "--output", folder)
+    assert same_weights(folder / "last.safetensors", whole / "last.safetensors")
+
+
 def test_ctrl_c_saves_and_says_how_to_go_on(whole: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "stopped"
     process = start("--epochs", "2", "--workers", "1", "--output", folder)
@@ -90,7 +114,7 @@ def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run_here) -> None:
         return run_here("train", *words, code=2).stderr
 
     assert "holds a run already; add --resume to go on with it, --overwrite" in mistake("--output", whole)
-    assert "has another epochs; resume it without changing settings" in mistake(
+    assert "was started with --epochs 2; resume it without changing settings" in mistake(
         "--output", whole, "--resume", "--epochs", 9
     )
     assert "holds no state.safetensors to resume" in mistake("--output", tmp_path, "--resume")
@@ -103,13 +127,19 @@ def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run_here) -> None:
     assert "is one of spikformer_tiny_digits, not of spikformer_tiny_digits_dvs" in other
     assert "--model.num-classes is 5, but digits has 10; leave it out" in mistake("--model.num-classes", 5)
     assert "digits has a validation split of its own" in mistake("--validation-share", 0.2)
-    assert "has another epochs" in mistake("--output", whole, "--resume", "--epochs", 20), "though 20 is the recipe's"
+    assert "started with --epochs 2" in mistake("--output", whole, "--resume", "--epochs", 20), (
+        "though 20 is the recipe's"
+    )
     assert "There is no GPU that PyTorch can use here" in mistake("--accelerator", "gpu", "--output", tmp_path / "a")
     assert "did you mean 'spikformer_4_384_cifar10'?" in mistake("spikformer_4_384_cifar")
     assert "learning_rate must be above 0, got -1.0" in mistake("--learning-rate", -1, "--output", tmp_path / "b")
     boxed = mistake("--model.depth", 0).replace("│", " ")
     assert "depth must be a whole number of at least 1, got 0" in " ".join(boxed.split())
     assert not (tmp_path / "b").exists()
+    for words in ((), ("--overwrite",)):
+        (tmp_path / "metrics.csv").write_text("mine")
+        assert "not the folder of a run: it holds metrics.csv" in mistake("--output", tmp_path, *words)
+        assert (tmp_path / "metrics.csv").read_text() == "mine"
 
 
 def test_weights_of_another_size_and_other_classes_are_a_start(whole: Path, tmp_path: Path, run) -> None:

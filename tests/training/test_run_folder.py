@@ -1,8 +1,10 @@
 """The folder of a run: what is in it, and what is never lost or half written."""
 
 import csv
+import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,36 +78,79 @@ def test_an_epoch_leaves_weights_and_metrics(folder: RunFolder) -> None:
     assert rows == ROWS, "to the bit"
 
 
+def describe(folder: RunFolder) -> None:
+    folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
+
+
 def test_a_folder_that_holds_a_run_is_refused(folder: RunFolder) -> None:
+    describe(folder)
     keep_state(folder)
     with pytest.raises(
         ValueError, match=r"first holds a run already; add --resume to go on with it, --overwrite to rep"
     ):
         folder.open_new()
-    folder.state.rename(folder.last)
-    with pytest.raises(ValueError, match="holds a run already"):
-        folder.open_new()
 
 
-def test_a_folder_with_other_things_in_it_is_welcome(folder: RunFolder) -> None:
-    (folder.path / "notes.txt").write_text("mine")
-    folder.open_new()
-    assert names_in(folder.path) == ["notes.txt"]
+def test_weights_without_a_state_can_only_be_replaced_and_both_messages_say_so(folder: RunFolder) -> None:
+    describe(folder)
+    folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
+    for begin, kind in ((folder.open_new, ValueError), (folder.check_saved, FileNotFoundError)):
+        with pytest.raises(kind, match=r"no state\.safetensors to resume from; add --overwrite"):
+            begin()
+    folder.open_new(overwrite=True)
+    assert names_in(folder.path) == ["environment.json", "recipe.json"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    "name", ["metrics.csv", "recipe.json", "curves.png", "last.safetensors", "environment.json", "cat/1.png"]
+)
+def test_files_of_the_users_own_are_never_touched(tmp_path: Path, name: str, overwrite: bool) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text('{"mine": 1}')
+    with pytest.raises(ValueError, match=name.split("/", maxsplit=1)[0]):
+        RunFolder(tmp_path).open_new(overwrite=overwrite)
+    assert (tmp_path / name).read_text() == '{"mine": 1}'
+    assert len(os.listdir(tmp_path)) == 1
+
+
+def test_the_message_names_a_few_of_hundreds_of_files(tmp_path: Path) -> None:
+    for number in range(200):
+        (tmp_path / f"{number:03}.png").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"it holds 000\.png, 001\.png, 002\.png and 197 more; choose"):
+        RunFolder(tmp_path).open_new()
+
+
+def test_what_a_start_that_was_killed_left_is_no_obstacle(tmp_path: Path) -> None:
+    first = RunFolder(tmp_path)
+    first.open_new()
+    describe(first)
+    for name in ("log.txt", ".0123456789abcdef.half", ".gitignore"):
+        (tmp_path / name).write_text("")
+    RunFolder(tmp_path).open_new()
+    (tmp_path / "recipe.json").unlink()
+    (tmp_path / "environment.json").unlink()
+    RunFolder(tmp_path).open_new()
+    assert (tmp_path / "log.txt").exists()
 
 
 def test_overwriting_removes_what_a_run_writes_and_no_more(folder: RunFolder) -> None:
-    folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
+    describe(folder)
     folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
     keep_state(folder)
     folder.curves.write_bytes(b"")
     (folder.path / "tensorboard").mkdir()
-    (folder.path / "tensorboard" / "events.out").write_bytes(b"")
+    (folder.path / "tensorboard" / "events.out.tfevents.1.host").write_bytes(b"")
     (folder.path / "notes.txt").write_text("mine")
     (folder.path / "more").mkdir()
     (folder.path / "more" / "last.safetensors").write_bytes(b"mine, too")
     folder.open_new(overwrite=True)
     assert names_in(folder.path) == ["environment.json", "more", "notes.txt", "recipe.json"]
     assert os.listdir(folder.path / "more") == ["last.safetensors"]
+    (folder.path / "tensorboard").mkdir()
+    (folder.path / "tensorboard" / "mine.txt").write_bytes(b"")
+    folder.open_new(overwrite=True)
+    assert os.listdir(folder.path / "tensorboard") == ["mine.txt"]
 
 
 def test_overwriting_nothing_is_starting(tmp_path: Path) -> None:
@@ -127,14 +172,38 @@ def test_the_state_comes_back_and_without_one_there_is_nothing_to_resume(folder:
 
 @pytest.mark.parametrize(
     "content",
-    [None, b"", b"{", b"[]", b"7", b"\xff\xfe", b'{"recipe": "x"}', b"[" * 100_000],
+    [
+        *(None, b"", b"{", b"[]", b"7", b"\xff\xfe", b'{"recipe": "x"}', b"[" * 100_000, b" " * 9_000_000),
+        *({"data": 5}, {"settings": 3}, {"class_names": 7}, {"class_names": [7]}, {"recipe": None}, {"launch": {}}),
+        *({"num_train_samples": "many"}, {"settings": {"a": json.loads("[" * 40 + "]" * 40)}}),
+    ],
     ids=lambda text: str(text)[:20],
 )
-def test_a_damaged_description_is_said(folder: RunFolder, content: bytes | None) -> None:
+def test_a_damaged_description_is_said(folder: RunFolder, content: bytes | dict[str, object] | None) -> None:
+    if isinstance(content, dict):
+        describe(folder)
+        content = json.dumps(folder.read_description() | content).encode()
     if content is not None:
         (folder.path / "recipe.json").write_bytes(content)
     with pytest.raises(ValueError, match=r"recipe\.json is missing or damaged; `spikformer train` writes it\."):
         folder.read_description()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"learning_rate": 10**400}, {"learning_rate": "0.1"}, {"epochs": 10**400}, {"data_set": ["digits"]}),
+        *({"model": 5}, {"model": {}}, {"augmentation": 5}, {"augmentation": {"flip": 10**400}}, {"more": 1}),
+        *({"precision": {}}, {"validation_share": None}, {"seed": True}, {"ema_decay": 10**400}),
+    ],
+    ids=lambda change: str(change)[:30],
+)
+def test_settings_that_cannot_be_are_said_with_their_file(folder: RunFolder, change: dict[str, object]) -> None:
+    describe(folder)
+    description = folder.read_description()
+    (folder.path / "recipe.json").write_text(json.dumps(description | {"settings": description["settings"] | change}))
+    with pytest.raises(ValueError, match=r"recipe\.json holds settings that this release cannot use: "):
+        folder.read_recipe()
 
 
 def test_room_is_looked_for_and_no_trace_of_that_stays(folder: RunFolder) -> None:
@@ -150,6 +219,23 @@ def test_too_little_room_is_said_before_training(folder: RunFolder) -> None:
     )
     with pytest.raises(OSError, match=sentence):
         folder.check_room(giant)
+
+
+def test_what_a_run_has_written_needs_no_room_again(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts in just enough room, writes its files into that, and can be resumed in what is left."""
+    model = sf.create_model("spikformer_tiny_digits")
+    size = sum(tensor.nbytes for tensor in model.state_dict().values())
+    free = 10 * size
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, free))
+    folder.check_room(model)
+    folder.keep(model, ROWS, best=True)
+    keep_state(folder)
+    free -= sum(path.stat().st_size for path in (folder.state, folder.last, folder.best))
+    assert free < 8 * size
+    folder.check_room(model)
+    free -= size
+    with pytest.raises(OSError, match="GB free"):
+        folder.check_room(model)
 
 
 def test_temporary_files_that_a_kill_left_make_room(folder: RunFolder) -> None:
@@ -211,6 +297,29 @@ def test_a_folder_belongs_to_one_command_until_it_ends(tmp_path: Path) -> None:
     assert os.listdir(path) == [], "the claim goes with its object"
 
 
+def test_a_claim_that_was_given_up_meanwhile_is_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between our opening the file and locking it, another command ends, and removes it."""
+    real, path = fcntl.lockf, tmp_path / ".claim"
+
+    def lock_late(file: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "lockf", real)
+        path.unlink()
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "lockf", lock_late)
+    folder = RunFolder(tmp_path)
+    folder.claim()
+    assert path.exists()
+    code = "import sys; from pathlib import Path; from spikformer.training import RunFolder; "
+    code += "RunFolder(Path(sys.argv[1])).claim()"
+    other = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert "Another command is training" in other.stderr
+    del folder
+    assert not path.exists()
+
+
 def test_going_on_is_noted_beside_how_it_began(folder: RunFolder) -> None:
     folder.describe(RECIPE, "spikformer_tiny_digits", None, DIGITS)
     path = folder.path / "environment.json"
@@ -220,9 +329,10 @@ def test_going_on_is_noted_beside_how_it_began(folder: RunFolder) -> None:
     noted = json.loads(path.read_text())
     assert {name: noted[name] for name in began} == began
     assert [each["torch"] for each in noted["resumed"]] == [torch.__version__] * 2
-    path.write_text("[]")
-    folder.note_resumption()
-    assert len(json.loads(path.read_text())["resumed"]) == 1
+    for odd in ("[]", '{"resumed": 5}', "[" * 100_000, " " * 9_000_000):
+        path.write_text(odd)
+        folder.note_resumption()
+        assert len(json.loads(path.read_text())["resumed"]) == 1
 
 
 def test_metrics_come_back_to_the_bit(folder: RunFolder) -> None:
@@ -255,8 +365,10 @@ def test_without_metrics_it_is_no_run_or_a_young_one(folder: RunFolder) -> None:
         b"epoch\n1\n",
         b"epoch,train_loss\n1,0.\x00\n",
         b"\xff\xfe",
+        b"epoch,train_loss\n1," + b"0" * 200_000,
+        b"epoch,train_loss\n" + b"1,0.5\n" * 2_000_000,
     ],
-    ids=lambda content: repr(content)[-20:],
+    ids=lambda content: repr(content[-20:]),
 )
 def test_damaged_metrics_are_said(folder: RunFolder, content: bytes) -> None:
     folder.metrics.write_bytes(content)

@@ -180,6 +180,11 @@ def test_a_position_that_cannot_be_read(saved: Path, tmp_path: Path, key: str, t
         {"history": [{"epoch": 1}, {"epoch": 2, "train_loss": 1.0}]},
         {"history": [{"epoch": 1, "train_loss": "low"}, {"epoch": 2, "train_loss": 1.0}]},
         {"history": [{"epoch": 2, "train_loss": 1.0}, {"epoch": 1, "train_loss": 1.0}]},
+        {"seconds": 10**400},
+        {"epoch_seconds": []},
+        {"best_epoch": 0},
+        {"history": [{"epoch": 1}] * 2},
+        {"history": [{}] * 2},
     ],
     ids=lambda change: str(change)[:40],
 )
@@ -197,6 +202,14 @@ def test_a_scaler_that_cannot_be(saved: Path, tmp_path: Path, change: dict) -> N
     metadata["scaler"] = json.dumps(SCALER | change)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
     with pytest.raises(ValueError, match="holds no readable scaler"):
+        load_state(tmp_path / "state.safetensors")
+
+
+@pytest.mark.parametrize("scaler", [{"scale": "1024"}, {"scale": [1]}, {"scale": 10**400}], ids=str)
+def test_a_loss_scaler_of_other_things_than_numbers(saved: Path, tmp_path: Path, scaler: dict) -> None:
+    tensors, metadata = contents(saved)
+    save_file(tensors, tmp_path / "state.safetensors", metadata | {"scaler": json.dumps(scaler)})
+    with pytest.raises(ValueError, match="holds no readable position"):
         load_state(tmp_path / "state.safetensors")
 
 

@@ -67,7 +67,10 @@ def _memory(device: torch.device) -> str:
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and a polite kill end training after the present step; a second one ends it at once."""
+    """Ctrl-C, SIGTERM and a terminal that closes end training after the present step; a second one ends it at once.
+
+    Under nohup, which ignores SIGHUP, a run outlives its terminal.
+    """
     asked = False
 
     def ask(number: int, _: object) -> None:
@@ -75,7 +78,9 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
         asked = True
         signal.signal(number, previous[number])
 
-    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    numbers: list[int] = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     previous = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield lambda: asked

@@ -22,6 +22,7 @@ from spikformer.data import DataSet
 from spikformer.models import Spikformer
 from spikformer.presets import PRESETS, get_preset
 from spikformer.training import Evaluation, Reading, RunFolder, evaluate
+from spikformer.training.bounded import read_json
 from spikformer.visualise.report import Accuracy, Run, Sample, Spiking, Weights
 
 History = list[dict[str, float]]
@@ -59,6 +60,7 @@ class OpenRun:
     data: DataSet
     description: dict[str, Any]
     environment: dict[str, Any]
+    planned_epochs: int
     history: History
     last: _Trained
     best: _Trained | None
@@ -99,7 +101,7 @@ class OpenRun:
             num_parameters=sum(parameter.numel() for parameter in model.parameters()),
             num_train_samples=self.description["num_train_samples"],
             time_steps=firing.time_steps,
-            planned_epochs=settings["epochs"] + settings["cooldown_epochs"],
+            planned_epochs=self.planned_epochs,
             history=self.history,
             last=self.last.weights(self.history, found["last"]),
             best=self.best.weights(self.history, found["best"]) if self.best else None,
@@ -124,14 +126,15 @@ def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenR
     history = folder.read_metrics()
     if not folder.last.exists():
         raise FileNotFoundError(f"{path} holds no {folder.last.name}; `spikformer train` writes it after an epoch.")
-    description = folder.read_description()
+    description, recipe = folder.read_description(), folder.read_recipe()
     last = _read(folder.last, "last", len(history), description)
     best_epoch = _best_epoch(history)
     best = _read(folder.best, "best", best_epoch, description) if best_epoch and folder.best.exists() else None
     recorded = Path(description["data"]) if description["data"] else None
     data = open_data(last.model, last.model.about["data"], data_path or recorded)
     data.split(split)
-    return OpenRun(name, split, data, description, _read_environment(path), history, last, best)
+    environment = _read_environment(path)
+    return OpenRun(name, split, data, description, environment, recipe.total_epochs, history, last, best)
 
 
 def _best_epoch(history: History) -> int | None:
@@ -158,8 +161,8 @@ def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Tr
 def _read_environment(path: Path) -> dict[str, Any]:
     """What was written down of the machine; a report does without, if it must."""
     try:
-        environment = json.loads((path / "environment.json").read_text())
-    except (OSError, ValueError, RecursionError):
+        environment = read_json(path / "environment.json")
+    except (OSError, ValueError):
         return {}
     return environment if isinstance(environment, dict) else {}
 

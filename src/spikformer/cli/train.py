@@ -74,12 +74,12 @@ def parse(arguments: list[str]) -> Options:
     run = folder.read_description()
     if name not in (run["recipe"], DEFAULT):
         raise ValueError(f"The run in {folder.path} is one of {run['recipe']}, not of {name}; name that, or none.")
-    own = Recipe.from_dict(run["settings"])
+    own = folder.read_recipe()
     resumed = _parsed(arguments, name, own)
     if changed := _differences(resumed.settings, own):
         raise ValueError(
-            f"The run in {folder.path} has another {', '.join(changed)}; resume it without changing settings, or start "
-            "another."
+            f"The run in {folder.path} was started with {_listed(changed, own)}; resume it without changing settings, "
+            "or start another."
         )
     data = options.data or (Path(run["data"]) if run["data"] else None)
     return replace(resumed, recipe=run["recipe"], data=data, output=folder.path, resume=True)
@@ -112,6 +112,12 @@ def _differences(one: Recipe, other: Recipe) -> list[str]:
     """Names of settings that differ, as they are given on the command line."""
     ours, theirs = _flat(one.to_dict()), _flat(other.to_dict())
     return [name for name, value in ours.items() if value != theirs[name]]
+
+
+def _listed(names: list[str], recipe: Recipe) -> str:
+    """Some settings as they are given on the command line."""
+    values = _flat(recipe.to_dict())
+    return ", ".join(f"--{name.replace('_', '-')} {values[name]}" for name in names)
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -215,8 +221,9 @@ def _prepare(options: Options, trainer: Trainer, folder: RunFolder) -> list[str]
         if main:
             folder.claim()
             folder.check_room(trainer.model)
-            folder.note_resumption()
         trainer.start(folder.open_saved())
+        if main:
+            folder.note_resumption()
         return notes
     if options.from_weights is not None:
         notes.append(f"{options.from_weights}: {transfer_weights(load(options.from_weights), trainer.model)}.")
@@ -243,6 +250,8 @@ def _train(options: Options, trainer: Trainer, folder: RunFolder, notes: list[st
         Board(folder.path / "tensorboard", trainer.progress.epoch, enabled=main) as board,
         LiveLine(trainer, enabled=main and not options.json) as line,
     ):
+        if not options.resume:
+            trainer.save()  # before the first weights: whatever a kill leaves can be resumed
         for event in trainer.run(stop):
             line.show(event)
             if isinstance(event, Epoch) and main:

@@ -59,6 +59,8 @@ class Recipe:
     """Decides initial weights, the order of samples and every augmentation."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.data_set, str):
+            raise ValueError(f"data_set must be a name, got {self.data_set!r}.")
         for name, least in (("epochs", 1), ("cooldown_epochs", 0), ("batch_size", 1), ("accumulate", 1), ("seed", 0)):
             self._check_count(name, least)
         if self.mixing_epochs is not None:
@@ -100,7 +102,7 @@ class Recipe:
             raise ValueError(f"A recipe has exactly the fields {', '.join(sorted(names))}; {wrong!r} is not right.")
         try:
             model, augmentation = ModelConfig.from_dict(values["model"]), Augmentation(**values["augmentation"])
-        except TypeError as error:
+        except (TypeError, OverflowError) as error:
             raise ValueError(f"A recipe's model and augmentation must hold their fields; {error}.") from None
         return cls(**{**values, "model": model, "augmentation": augmentation})
 
@@ -116,4 +118,8 @@ class Recipe:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    """A finite number that a float can hold."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an int of hundreds of digits
+        return False

@@ -96,7 +96,10 @@ class Trainer:
         self._network, self._fabric_optimiser = self.fabric.setup(compiled, self._optimiser)
         self._scaler = getattr(self.fabric._precision, "scaler", None)
         if self._scaler is not None and saved is not None and saved.scaler is not None:
-            self._scaler.load_state_dict(saved.scaler)
+            try:
+                self._scaler.load_state_dict(saved.scaler)
+            except (KeyError, RuntimeError):
+                raise ValueError(f"{saved.path} holds no readable loss scaler; it is damaged, start anew.") from None
 
     @property
     def average(self) -> Spikformer | None:

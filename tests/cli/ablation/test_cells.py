@@ -73,7 +73,7 @@ def test_a_result_belongs_to_its_settings(tmp_path: Path) -> None:
     assert cell.result() == CellResult("ssa", 0, "finished", {"x": 1.0})
     recipe = cell.settings
     other = cell_in(tmp_path, replace(recipe, epochs=9, model=recipe.model.override(depth=1)))
-    with pytest.raises(ValueError, match=r"was begun with another model\.depth, epochs; ask for the same, or choose"):
+    with pytest.raises(ValueError, match=r"was started with model\.depth 2, epochs 20; ask for the same"):
         other.check_settings()
     write_result(tmp_path, recipe="spikformer_tiny_digits_dvs")
     with pytest.raises(ValueError, match="is a run of spikformer_tiny_digits_dvs, not of spikformer_tiny_digits;"):
@@ -88,11 +88,28 @@ def test_classes_and_channels_are_the_datas(tmp_path: Path) -> None:
     assert cell.result() is not None, "it is finished, though the recipe was asked for with other ones"
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"recipe": 1'])
+@pytest.mark.parametrize(
+    "content", ["", "[1]", "{}", '{"recipe": 1', "[" * 100_000, " " * 9_000_000], ids=lambda x: x[:9]
+)
 def test_a_damaged_result_is_said(tmp_path: Path, content: str) -> None:
     (tmp_path / "result.json").write_text(content)
     with pytest.raises(ValueError, match=r"result\.json is damaged; remove it"):
         cell_in(tmp_path).result()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"settings": [1]}, {"settings": None}, {"recipe": 3}, {"outcome": "won"}, {"outcome": []}),
+        *({"figures": [1]}, {"figures": {"x": "1"}}, {"figures": {"x": 10**400}}),
+    ],
+    ids=lambda change: str(change)[:30],
+)
+def test_a_result_of_another_form_is_said(tmp_path: Path, change: dict[str, object]) -> None:
+    write_result(tmp_path, **change)
+    for read in (cell_in(tmp_path).result, cell_in(tmp_path).check_settings):
+        with pytest.raises(ValueError, match=r"result\.json is damaged; remove it"):
+            read()
 
 
 def test_a_cell_with_a_state_goes_on_and_is_told_no_settings(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from spikformer.analysis.ablation import CellResult
+from spikformer.analysis.ablation import CellResult, Outcome
 from spikformer.cli.ablation.one_cell import RESULT
+from spikformer.training.bounded import read_json
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import get_recipe
 from spikformer.training.run_folder import RunFolder
@@ -51,9 +52,9 @@ class Cell:
         ours, theirs = flat(json.loads(json.dumps(self.settings.to_dict()))), flat(began["settings"])
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
+            began_with = ", ".join(f"{name} {theirs.get(name)}" for name in changed)
             raise ValueError(
-                f"{self.folder} was begun with another {', '.join(changed)}; ask for the same, or choose another "
-                "--output."
+                f"{self.folder} was started with {began_with}; ask for the same, or choose another --output."
             )
 
     def _read_result(self) -> dict[str, Any] | None:
@@ -61,10 +62,15 @@ class Cell:
         if not path.exists():
             return None
         try:
-            found = json.loads(path.read_text())
-            return {name: found[name] for name in ("recipe", "settings", "outcome", "figures")}
+            found = read_json(path)
+            kinds = {"recipe": str, "settings": dict, "outcome": str, "figures": dict}
+            if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
+                raise TypeError
+            if found["outcome"] not in get_args(Outcome) or not all(map(_is_number, found["figures"].values())):
+                raise TypeError
         except (OSError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{path} is damaged; remove it, and the cell goes on from what it saved.") from None
+            raise ValueError(f"{path} is damaged; remove it, and the cell resumes from what it saved.") from None
+        return {name: found[name] for name in kinds}
 
     def command(self, options: Sequence[str], first_options: Sequence[str]) -> list[str]:
         """The process that trains it from its start, with `first_options`, or on from where it was."""
@@ -72,6 +78,10 @@ class Cell:
         if RunFolder(self.folder).state.exists():
             return [*words, "--resume"]
         return [*words, *first_options, *as_words(self.settings, get_recipe(self.recipe))]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from spikformer.analysis.ablation import CellResult, Grid, Variant
 from spikformer.cli.ablation.cells import Cell
 from spikformer.disk import write_atomically
+from spikformer.training.bounded import read_json
 from spikformer.training.recipe import Recipe
 from spikformer.vocabulary import did_you_mean
 
@@ -56,13 +57,13 @@ class Plan:
         path = self.output / "ablation.json"
         if path.exists():
             try:
-                began = dict(json.loads(path.read_text()))
+                began = dict(read_json(path))
             except (OSError, TypeError, ValueError):
                 raise ValueError(f"{path} is damaged; remove it, or choose another --output.") from None
             for name, value in self._common().items():
                 if began.get(name) != value:
                     raise ValueError(
-                        f"{self.output} was begun with another {name}, {began.get(name)!r} instead of {value!r}; "
+                        f"{self.output} was started with {name} {began.get(name)!r}, not {value!r}; "
                         "choose another --output."
                     )
         for cell in self._there():

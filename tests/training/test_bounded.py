@@ -1,0 +1,36 @@
+"""Small files of a run folder: what is too large or too deep is an error before it takes memory."""
+
+from pathlib import Path
+
+import pytest
+from tests.limits import run_limited
+
+from spikformer.training.bounded import read_bounded, read_json
+
+
+def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": [1, {"b": null}]}')
+    assert read_json(tmp_path / "a.json") == {"a": [1, {"b": None}]}
+    assert read_bounded(tmp_path / "a.json") == b'{"a": [1, {"b": null}]}'
+
+
+@pytest.mark.parametrize("depth", [40, 900, 100_000])
+def test_deep_nesting(tmp_path: Path, depth: int) -> None:
+    (tmp_path / "a.json").write_text("[" * depth + "]" * depth)
+    with pytest.raises(ValueError, match=r"a\.json is nested too deeply"):
+        read_json(tmp_path / "a.json")
+
+
+def test_a_gigabyte_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "a.json").open("wb") as file:
+        file.truncate(2**30)
+    code = """
+for read in (read_json, read_bounded):
+    try:
+        read(Path(sys.argv[1]))
+    except ValueError as error:
+        print(error)
+"""
+    imports = "from pathlib import Path\nfrom spikformer.training.bounded import read_bounded, read_json"
+    outcome = run_limited(imports, code, tmp_path / "a.json", megabytes=64)
+    assert outcome.output.count("a.json is larger than 8 MB") == 2, outcome.errors
