@@ -8,7 +8,7 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo test lint neon sanitize bench pictures clean
+.PHONY: help install browser demo test lint neon sanitize soak bench pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
+	@echo "make soak      kill and resume the training command KILLS=100 times within SECONDS=1200, and compare the weights"
 	@echo "make bench     speed and memory of spikformer_4_384_cifar10, the data path and the kernels, on this machine"
 	@echo "make pictures  draw the pictures of the documentation"
 	@echo "make browser   install Debian's Chromium, which the tests of the report need"
@@ -108,6 +109,12 @@ sanitize: $(SANITIZED)/installed
 	  || { echo "Python imports a native core without sanitizers; remove $(SANITIZED) and try again." >&2; exit 1; }
 	$(SANITIZED_PYTHON) -m pytest --capture=sys tests/engine tests/neurons \
 	  --deselect tests/engine/test_engine_refuses.py::test_after_a_call_that_had_no_memory_it_goes_on
+
+KILLS := 100
+SECONDS := 1200
+soak: $(INSTALLED)
+	@echo "==> Killing and resuming spikformer train, $(KILLS) times or for $(SECONDS) seconds"
+	$(BIN)/python benchmarks/soak_train.py --kills $(KILLS) --seconds $(SECONDS)
 
 bench: $(INSTALLED)
 	@echo "==> Measuring speed and memory (close other programs first)"
