@@ -9,6 +9,11 @@ Neuron = Literal["lif", "if", "plif", "relu", "gelu"]
 Surrogate = Literal["sigmoid", "arctan"]
 LinearInit = Literal["trunc_normal", "torch"]
 
+SILENT = (
+    "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
+    "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."
+)
+
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
     """The end of a sentence about an unknown word: the nearest known one, or something else to do."""

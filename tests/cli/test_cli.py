@@ -15,6 +15,9 @@ from safetensors.torch import save_file
 import spikformer as sf
 from spikformer.analysis.golden import FOLDER
 from spikformer.cli import VERBS
+from spikformer.cli.models import count_parameters
+from spikformer.models import Spikformer
+from spikformer.presets import get_preset
 
 
 def test_help_lists_every_verb_and_the_version_is_told(run) -> None:
@@ -24,15 +27,24 @@ def test_help_lists_every_verb_and_the_version_is_told(run) -> None:
     assert run("--version").stdout.strip() == f"spikformer {sf.__version__}"
 
 
+@pytest.mark.parametrize("columns", ["40", "250"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself_with_an_example(verb: str, run) -> None:
-    text = run(verb, "--help").stdout
+def test_every_verb_explains_itself_with_examples_each_on_its_line(
+    verb: str, columns: str, run_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    text = run_here(verb, "--help").stdout
     assert f"Example: spikformer {verb}" in text
+    assert all(line.startswith("Example: ") for line in text.splitlines() if "Example:" in line)
     assert "--json" in text
+    assert "STR" not in text.split("\n\n")[0], "positional arguments have names"
 
 
 def test_wrong_use_is_a_sentence(run_here) -> None:
-    assert "there is no verb 'trian'; choose from models" in run_here("trian", code=2).stderr
+    assert "there is no verb 'trian'; did you mean 'train'?" in run_here("trian", code=2).stderr
+    assert "there is no verb 'xyz'; choose from models" in run_here("xyz", code=2).stderr
+    assert "--batch-size must be at least 1, got 0" in run_here("evaluate", "x", "--batch-size", 0, code=2).stderr
+    assert "expected an integer, got 'abc'" in run_here("train", "--epochs", "abc", code=2).stderr
     assert "There is no recipe 'nothing'" in run_here("train", "nothing", code=2).stderr
     assert "epochs must be a whole number of at least 1, got 0" in run_here("train", "--epochs", 0, code=2).stderr
     assert "No model matches 'nothing*'" in run_here("models", "nothing*", code=2).stderr
@@ -47,6 +59,56 @@ def test_models(run_here) -> None:
     assert {row["name"] for row in rows} == set(sf.list_models("*cifar10"))
     assert next(row for row in rows if row["name"] == "spikformer_4_384_cifar10")["parameters"] == 9_324_730
     assert "spikformer_tiny_digits" in run_here("models").stdout
+
+
+def test_sizes_are_those_of_the_networks() -> None:
+    for name in sf.list_models():
+        config = get_preset(name).config
+        with torch.device("meta"):
+            expected = sum(parameter.numel() for parameter in Spikformer(config).parameters())
+        assert count_parameters(config) == expected, name
+
+
+WITHOUT_TORCH = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from spikformer.cli import main
+
+engine, weights = sys.argv[1:]
+assert main(["models"]) == 0
+for words in (["predict", engine, "x.png"], ["bench", engine], ["evaluate", engine], ["verify"], ["train"],
+              ["evaluate", weights], ["energy", weights], ["compile", weights]):
+    assert main(words) == 1, words
+assert main(["predict", engine]) == 2
+"""
+
+
+def test_without_torch_sizes_are_listed_and_the_rest_says_what_to_install(weights: Path, run_here) -> None:
+    run_here("compile", weights)
+    words = [sys.executable, "-c", WITHOUT_TORCH, weights.with_suffix(".engine"), weights]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "spikformer_tiny_digits" in done.stdout
+    *lines, last = done.stderr.splitlines()
+    assert len(lines) == 8, done.stderr
+    assert all("needs PyTorch, which is not installed; `pip install torch`" in line for line in lines)
+    assert last == "spikformer predict: predict needs at least one file after the weights."
+
+
+def test_folders_in_the_place_of_files(weights: Path, tmp_path: Path, run_here) -> None:
+    run = weights.parent
+    for verb in ("evaluate", "energy", "attention", "bench"):
+        assert f"{run} is the folder of a run; give its weights, {weights}." in run_here(verb, run, code=2).stderr
+    (tmp_path / "photos").mkdir()
+    said = run_here("predict", weights, tmp_path / "photos", code=1).stderr
+    assert f"{tmp_path / 'photos'} is a folder; give the files in it" in said
 
 
 def test_verify_holds(run) -> None:

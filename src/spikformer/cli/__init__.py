@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use. A user's mistake is answered by one s
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 
@@ -43,44 +44,66 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     verb, *rest = arguments
     if verb not in VERBS:
-        print(f"spikformer: there is no verb {verb!r}; choose from {', '.join(VERBS)}.", file=sys.stderr)
+        from spikformer.vocabulary import did_you_mean
+
+        hint = did_you_mean(verb, VERBS, f"choose from {', '.join(VERBS)}.")
+        print(f"spikformer: there is no verb {verb!r}; {hint}", file=sys.stderr)
         return 2
     return _run(verb, rest)
 
 
 def _run(verb: str, arguments: list[str]) -> int:
-    import tyro
-
-    module = import_module(f"spikformer.cli.{_MODULES.get(verb, verb)}")
+    _escape_in_streams_and_logs()
     try:
+        module = import_module(f"spikformer.cli.{_MODULES.get(verb, verb)}")
         if hasattr(module, "parse"):
             return module.run(module.parse(arguments))
-        options = tyro.cli(
-            module.Options, prog=f"spikformer {verb}", description=module.__doc__, args=arguments, use_underscores=False
-        )
-        return module.run(options)
+        from spikformer.cli.arguments import parse_options
+
+        return module.run(parse_options(module.Options, verb, module.__doc__, arguments))
     except SystemExit as stop:  # tyro has shown its help, or what was wrong
         return stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
-        print(f"spikformer {verb}: interrupted.", file=sys.stderr)
-        return 1
+        return _fail(verb, "interrupted.", 1)
     except BrokenPipeError:  # whoever was reading has seen enough
         sys.stdout = None
         return 1
     except (ValueError, *_MISTAKEN_PATHS) as error:
-        print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)
-        return 2
+        return _fail(verb, _sentence(error), 2)
     except OSError as error:
-        print(f"spikformer {verb}: {_sentence(error)}", file=sys.stderr)
-        return 1
+        return _fail(verb, _sentence(error), 1)
     except MemoryError:
-        print(f"spikformer {verb}: there is not enough memory; try a smaller --batch-size.", file=sys.stderr)
-        return 1
+        return _fail(verb, "there is not enough memory; try a smaller --batch-size.", 1)
     except ImportError as error:
+        if (error.name or "").partition(".")[0] == "torch":
+            return _fail(verb, "this needs PyTorch, which is not installed; `pip install torch` installs it.", 1)
         if error.name != "spikformer._native":
             raise
-        print(f"spikformer {verb}: {error}", file=sys.stderr)
-        return 1
+        return _fail(verb, str(error), 1)
+
+
+def _fail(verb: str, message: str, code: int) -> int:
+    from spikformer.cli.terminal import printable, shortened
+
+    print(f"spikformer {verb}: {shortened(printable(message))}", file=sys.stderr)
+    return code
+
+
+def _escape_in_streams_and_logs() -> None:
+    """A letter that the terminal's encoding lacks becomes an escape, as do control characters in log messages."""
+    import logging
+
+    from spikformer.cli.terminal import printable
+
+    class Printable(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return printable(super().format(record))
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(Printable())
 
 
 def _sentence(error: Exception) -> str:

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from spikformer.analysis.ablation import CellResult, check_grid, variants, varied_fields
+from spikformer.cli.arguments import parse_options
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
 
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    grid: Annotated[str, tyro.conf.Positional]
+    grid: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GRID")]
     """What varies: attention, time_steps, neuron or size."""
-    recipe: Annotated[str, tyro.conf.Positional] = DEFAULT
+    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = DEFAULT
     """A recipe; most are called as their model."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets."""
@@ -74,14 +75,8 @@ def parse(arguments: list[str]) -> Options:
     else:
         raise ValueError("What is to vary comes first: spikformer ablate attention, time_steps, neuron or size.")
     name = words[1] if len(words) > 1 else DEFAULT
-    options: Options = tyro.cli(
-        Options,
-        prog="spikformer ablate",
-        description=__doc__,
-        args=arguments,
-        default=Options(grid=grid, recipe=name, settings=get_recipe(name)),
-        use_underscores=False,
-    )
+    default = Options(grid=grid, recipe=name, settings=get_recipe(name))
+    options: Options = parse_options(Options, "ablate", __doc__, arguments, default=default)
     if (options.grid, options.recipe) != (grid, name):
         raise ValueError("Grid and recipe come first: spikformer ablate GRID RECIPE …, then options.")
     return options
@@ -201,6 +196,6 @@ def _train_options(options: Options) -> tuple[list[str], list[str]]:
 
 
 def _say(sentence: str) -> None:
-    from rich.console import Console
+    from spikformer.cli.terminal import say
 
-    Console(stderr=True).print(sentence, highlight=False, soft_wrap=True, markup=False)
+    say(sentence, stderr=True)

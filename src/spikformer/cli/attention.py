@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
+
+from spikformer.cli.terminal import say
+from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional]
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
     """Weights as train writes them, such as runs/NAME/best.safetensors."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets, nor with --files."""
@@ -69,7 +71,9 @@ def run(options: Options) -> int:
         print(json.dumps(drawn))
         return 0
     for (watched, _), row in zip(figures, drawn, strict=True):
-        Console().print(f"{row['picture']}: {watched.title}", highlight=False, soft_wrap=True, markup=False)
+        say(f"{row['picture']}: {watched.title}")
+    if any(watched.answer is None for watched, _ in figures):
+        say(SILENT)
     return 0
 
 

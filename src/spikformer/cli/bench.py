@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _FEWEST = 5  # calls, however long they take
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional]
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
     """An .engine file written by compile, or a .safetensors file written by train."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets."""
@@ -145,7 +144,7 @@ def _quietest(engine: Engine, inputs: Tensor) -> list[LayerProfile]:
 
 
 def _show(how: str, threads: int, speeds: list[Speed]) -> None:
-    from spikformer.cli.samples import print_table
+    from spikformer.cli.terminal import print_table, say
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("Batch", "Images/s", "Fastest ms", "Median", "90 %", "99 %", "Calls"):
@@ -158,19 +157,17 @@ def _show(how: str, threads: int, speeds: list[Speed]) -> None:
             *(f"{milliseconds:.2f}" for milliseconds in times),
             str(speed.calls),
         )
-    console = Console()
     plural = "" if threads == 1 else "s"
-    console.print(f"{how}, {threads} thread{plural}; images/s are those of the fastest call", highlight=False)
+    say(f"{how}, {threads} thread{plural}; images/s are those of the fastest call")
     print_table(table)
 
 
 def _show_layers(layers: list[LayerProfile], batch_size: int, crossover: float) -> None:
-    from spikformer.cli.samples import print_table
+    from spikformer.cli.terminal import print_table, say
 
-    Console().print(
+    say(
         f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, what is denser than "
-        f"{crossover:.0%} is multiplied out.",
-        highlight=False,
+        f"{crossover:.0%} is multiplied out."
     )
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Layer")

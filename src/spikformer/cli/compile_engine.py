@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
+
+from spikformer.cli.terminal import say
 
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional]
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
     """A .safetensors file written by train or import."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write; by default beside the weights, ending in .engine."""
@@ -48,7 +49,6 @@ def run(options: Options) -> int:
     if options.json:
         print(json.dumps(described))
         return 0
-    console = Console()
-    console.print(f"{engine}, {output.stat().st_size / 1e6:.1f} MB", highlight=False)
-    console.print(f"Wrote {output}", highlight=False, soft_wrap=True, markup=False)
+    say(f"{engine}, {output.stat().st_size / 1e6:.1f} MB")
+    say(f"Wrote {output}")
     return 0

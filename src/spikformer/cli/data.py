@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from spikformer.cli.terminal import Terminal, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -36,7 +37,7 @@ Split = Literal["train", "validation", "test"]
 class Show:
     """Write a contact sheet, and count the samples of each class."""
 
-    name: Annotated[str, tyro.conf.Positional]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA_SET")]
     """The data set."""
     data: Path | None = None
     """Folder or archive with its files."""
@@ -56,7 +57,7 @@ class Show:
 class Check:
     """Read everything once, and list every bad file."""
 
-    name: Annotated[str, tyro.conf.Positional]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA_SET")]
     """The data set."""
     data: Path | None = None
     """Folder or archive with its files."""
@@ -90,13 +91,12 @@ def _show(options: Show) -> int:
     if options.json:
         print(json.dumps(_description(data) | {"sheet": str(output)}))
         return 0
-    console = Console()
-    console.print(_counts_table(data))
+    print_table(_counts_table(data))
     height, width = data.size
     kind = "frames of events" if data.events else "images"
     channels = "1 channel" if data.channels == 1 else f"{data.channels} channels"
-    console.print(f"{kind} of {height}×{width}, {channels}", highlight=False)
-    console.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    say(f"{kind} of {height}×{width}, {channels}")
+    say(f"wrote {output}")
     return 0
 
 
@@ -121,9 +121,8 @@ def _check(options: Check) -> int:
     if options.json:
         print(json.dumps(description | {"bad": bad}))
         return 1 if bad else 0
-    console = Console()
     for sentence in [*bad, f"{options.name}: {verdict}"]:
-        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+        say(sentence)
     return 1 if bad else 0
 
 
@@ -133,7 +132,7 @@ def _unreadable(data: DataSet, split: str, options: Check) -> Counter[str]:
 
     loader = Loader(data, split, batch_size=16, training=False, workers=options.workers, quiet=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(f"Reading {split}", total=len(data.split(split)))
         for batch in loader.epoch(0):
@@ -222,7 +221,7 @@ def _description(data: DataSet) -> dict[str, Any]:
 def _counts_table(data: DataSet) -> Table:
     counts = _counts(data)
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_footer=True)
-    table.add_column("Class", "in all", no_wrap=True, max_width=40)
+    table.add_column("Class", "in all", no_wrap=True)
     for split, numbers in counts.items():
         table.add_column(split, f"{sum(numbers)}", justify="right", no_wrap=True)
     for label, name in enumerate(data.class_names[:_LISTED]):

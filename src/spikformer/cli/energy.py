@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from spikformer.analysis.conventions import Convention, FirstConv
-from spikformer.cli.samples import Measured, bar, batches, open_measured, print_table
+from spikformer.cli.samples import Measured, bar, batches, open_measured
+from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
     from spikformer.analysis.energy import EnergyReport, MemoryCosts
@@ -30,7 +30,7 @@ _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "onc
 
 @dataclass(frozen=True)
 class Options(Measured):
-    weights: Annotated[Path | None, tyro.conf.Positional] = None
+    weights: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[WEIGHTS]")] = None
     """Weights as train writes them, such as runs/NAME/best.safetensors."""
     mac_pj: float = 4.6
     """Picojoules of a multiply-accumulate, by default in 32-bit floats at 45 nm."""
@@ -79,7 +79,7 @@ def run(options: Options) -> int:
             "again to write a membrane at every step, nothing reused."
         )
     for sentence in sentences:
-        Console().print(sentence, highlight=False, soft_wrap=True)
+        say(sentence)
     return 0
 
 
@@ -147,5 +147,5 @@ def _show_published(options: Options) -> int:
         table.add_row(figure.where, what, figure.printed, figure.shown, mark, figure.counted)
     print_table(table)
     agreeing = sum(figure.agrees for figure in figures)
-    Console().print(f"{agreeing} of {len(figures)} agree to the last printed digit.", highlight=False)
+    say(f"{agreeing} of {len(figures)} agree to the last printed digit.")
     return 0

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from spikformer.cli.terminal import print_table, say
+from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional]
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
     """A .safetensors file written by train, or an .engine file written by compile."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for digits and digits_dvs."""
@@ -51,6 +53,9 @@ def run(options: Options) -> int:
     from spikformer.visualise.confusion import draw_confusion
     from spikformer.visualise.figures import check_figure_path
 
+    for option, least in (("batch_size", 1), ("workers", 0)):
+        if (given := getattr(options, option)) < least:
+            raise ValueError(f"--{option.replace('_', '-')} must be at least {least}, got {given}.")
     name = options.weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
     picture = options.confusion or options.weights.with_name(f"{name}_{options.split}_confusion.png")
     check_figure_path(picture)
@@ -90,14 +95,13 @@ def _evaluate(model: Spikformer | Engine, data: DataSet, options: Options, readi
 
 
 def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
-    console = Console()
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("Class", no_wrap=True, max_width=40)
+    table.add_column("Class", no_wrap=True)
     table.add_column("Samples", justify="right")
     table.add_column("Right", justify="right")
     for name, row, share in zip(data.class_names, found.confusion, found.by_class, strict=True):
         table.add_row(escape(name), str(sum(row)), "–" if share is None else f"{share:.2%}")
-    console.print(table)
+    print_table(table)
     listed = ", ".join(f"{accuracy:.2%}" for accuracy in found.after_steps)
     sentences = [
         f"top-1 {found.top1:.2%}, top-5 {found.top5:.2%}, loss {found.loss:.3f} on {found.num_samples} samples of "
@@ -105,7 +109,9 @@ def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
         f"after each time step: {listed}",
         f"confusion matrix: {picture}",
     ]
+    if found.silent:
+        sentences.append(SILENT)
     if found.unreadable:
         sentences.append(f"{found.unreadable} more could not be read and are not counted")
     for sentence in sentences:
-        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+        say(sentence)

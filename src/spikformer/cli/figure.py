@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
+
+from spikformer.cli.terminal import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +52,7 @@ class Surrogate:
 class Curves:
     """Loss and accuracy by epoch, several runs on common axes."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN…")]
     """Folders that train wrote."""
     output: Path = Path("curves.png")
     """Where to draw."""
@@ -63,7 +64,7 @@ class Curves:
 class Products:
     """How Q Kᵀ V · s is distributed, and how much of it the surrogate's gradient still reaches."""
 
-    weights: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    weights: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS…")]
     """Weights of networks that differ in attention, as `spikformer ablate attention` trains them."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets."""
@@ -79,7 +80,7 @@ class Products:
 
 @dataclass(frozen=True)
 class _OneSample:
-    weights: Annotated[Path, tyro.conf.Positional]
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
     """Weights as train writes them, such as runs/NAME/best.safetensors."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets, nor with --file."""
@@ -147,7 +148,7 @@ def run(options: Surrogate | Curves | Products | Raster | Events) -> int:
         print(json.dumps({"pictures": [str(path) for path in figures]}))
         return 0
     for path in figures:
-        Console().print(f"Drew {path}", highlight=False, soft_wrap=True, markup=False)
+        say(f"Drew {path}")
     return 0
 
 

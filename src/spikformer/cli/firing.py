@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
-from spikformer.cli.samples import Measured, bar, batches, open_measured, print_table
+from spikformer.cli.samples import Measured, bar, batches, open_measured
+from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
     from spikformer.analysis.firing import FiringReport
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options(Measured):
-    weights: Annotated[Path, tyro.conf.Positional]
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
     """Weights as train writes them, such as runs/NAME/best.safetensors."""
     output: Path | None = None
     """Where to draw, as .png, .svg or .pdf; WEIGHTS_firing.png beside the weights by default, and beside it
@@ -53,7 +53,7 @@ def run(options: Options) -> int:
         return 0
     print_table(_table(firing))
     where = f"{firing.num_samples} samples of {data.name}, {options.split}; drawn in {', '.join(map(str, pictures))}"
-    Console().print(where, highlight=False, soft_wrap=True, markup=False)
+    say(where)
     return 0
 
 

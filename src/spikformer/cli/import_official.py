@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.console import Console
+
+from spikformer.cli.terminal import say
 
 if TYPE_CHECKING:
     from spikformer.models import Spikformer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    source: Annotated[Path, tyro.conf.Positional]
+    source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int
     """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
@@ -58,13 +59,11 @@ def run(options: Options) -> int:
         print(json.dumps({"output": str(output), "parameters": parameters, "config": model.config.to_dict()}))
         return 0
     config = model.config
-    console = Console()
-    console.print(
+    say(
         f"Spikformer-{config.depth}-{config.embed_dim}: {parameters:,} parameters, {config.num_heads} heads, "
-        f"T = {config.time_steps}, {config.num_classes} classes.",
-        highlight=False,
+        f"T = {config.time_steps}, {config.num_classes} classes."
     )
-    console.print(f"Wrote {output}", highlight=False, soft_wrap=True)
+    say(f"Wrote {output}")
     return 0
 
 

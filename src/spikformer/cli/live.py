@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from types import TracebackType
 
 import torch
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from spikformer.cli.terminal import Terminal
 from spikformer.memory import resident_bytes
 from spikformer.training import Epoch, Step, Trainer
 
@@ -28,7 +28,7 @@ class LiveLine:
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
         )
-        self._console = Console(stderr=True)
+        self._console = Terminal(stderr=True)
         self._enabled = enabled
         live = enabled and self._console.is_terminal
         self._bars = Progress(*columns, console=self._console, transient=True, disable=not live)

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+
+from spikformer.cli.terminal import print_table
+
+if TYPE_CHECKING:
+    from spikformer.config import ModelConfig
 
 
 @dataclass(frozen=True)
 class Options:
-    pattern: Annotated[str, tyro.conf.Positional] = "*"
+    pattern: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PATTERN]")] = "*"
     """Shell pattern that names must match."""
     json: bool = False
     """Print JSON instead of a table."""
 
 
 def run(options: Options) -> int:
-    import torch
-
-    from spikformer.models import Spikformer
     from spikformer.presets import get_preset, list_models
 
     names = list_models(options.pattern)
@@ -35,12 +37,10 @@ def run(options: Options) -> int:
     for name in names:
         preset = get_preset(name)
         config, paper = preset.config, preset.paper
-        with torch.device("meta"):
-            parameters = sum(parameter.numel() for parameter in Spikformer(config).parameters())
         rows.append(
             {
                 "name": name,
-                "parameters": parameters,
+                "parameters": count_parameters(config),
                 "image_size": config.image_size,
                 "num_tokens": config.num_tokens,
                 "time_steps": config.time_steps,
@@ -66,5 +66,15 @@ def run(options: Options) -> int:
             f"{row['paper_accuracy_percent']:.2f} %" if row["paper_accuracy_percent"] else "–",
             f"{row['paper_energy_mj']:.3f} mJ" if row["paper_energy_mj"] else "–",
         )
-    Console().print(table)
+    print_table(table)
     return 0
+
+
+def count_parameters(config: ModelConfig) -> int:
+    """Of a preset's network, from its sizes alone: nothing is built, so PyTorch is not needed."""
+    width, hidden = config.embed_dim, config.mlp_dim
+    convolutions = [*pairwise((config.in_channels, *config.stage_channels)), (width, width)]
+    stem = sum(9 * inputs * outputs + 2 * outputs for inputs, outputs in convolutions)  # 2: a norm's scale and shift
+    attention = 4 * width * width + (12 if config.qkv_bias else 9) * width + config.learnable_scale
+    mlp = 2 * width * hidden + 3 * (hidden + width)
+    return stem + config.depth * (attention + mlp) + (width + 1) * config.num_classes

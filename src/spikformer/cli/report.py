@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
+
+from spikformer.cli.terminal import say
 
 if TYPE_CHECKING:
     from spikformer.visualise.report import Run
@@ -48,7 +49,7 @@ def run(options: Options) -> int:
     from spikformer.cli.samples import bar
     from spikformer.training.devices import choose_device
     from spikformer.visualise.report import Report, check_report_path, write_report
-    from spikformer.visualise.report.wording import progress, summary
+    from spikformer.visualise.report.wording import progress, summary, warning
 
     _check(options)
     output = options.output or (options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html"))
@@ -72,11 +73,10 @@ def run(options: Options) -> int:
     if options.json:
         print(json.dumps({"report": str(output), "runs": [_figures(each) for each in measured]}))
         return 0
-    console = Console()
     for each in measured:
-        for sentence in filter(None, (summary(each), progress(each))):
-            console.print(f"{each.name}: {sentence}", highlight=False, soft_wrap=True, markup=False)
-    console.print(f"report: {output}", highlight=False, soft_wrap=True, markup=False)
+        for sentence in filter(None, (summary(each), warning(each), progress(each))):
+            say(f"{each.name}: {sentence}")
+    say(f"report: {output}")
     return 0
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+
+from spikformer.cli.terminal import print_table, say
+from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
     from spikformer.training import RunFolder, Trainer
@@ -22,9 +25,11 @@ def measure_results(trainer: Trainer, folder: RunFolder) -> dict[str, Any]:
         "unreadable": progress.unreadable,
         "last": {"weights": str(folder.last), "epoch": progress.epoch, **_figures(progress.history[-1])},
     }
+    results["silent"] = trainer.silent
     trainer.fabric.barrier()
     if trainer.data.test is not None:
-        results["last"]["test_accuracy"] = trainer.evaluate("test").top1
+        found = trainer.evaluate("test")
+        results["last"]["test_accuracy"], results["silent"] = found.top1, found.silent
     if progress.best_epoch is not None:
         chosen = progress.history[progress.best_epoch - 1]
         results["best"] = {"weights": str(folder.best), "epoch": progress.best_epoch, **_figures(chosen)}
@@ -57,13 +62,12 @@ def show_results(results: dict[str, Any]) -> None:
             row = results[which]
             shares = (row.get(name) for name in ("validation_accuracy", "test_accuracy"))
             shown = ["–" if share is None else f"{share:.2%}" for share in shares]
-            table.add_row(which, str(row["epoch"]), f"{row['train_loss']:.3f}", *shown, row["weights"])
-    console = Console()
-    console.print(table)
+            table.add_row(which, str(row["epoch"]), f"{row['train_loss']:.3f}", *shown, escape(row["weights"]))
+    print_table(table)
+    if results["silent"]:
+        say(SILENT)
     if results["unreadable"]:
-        console.print(
-            f"{results['unreadable']} readings failed and were replaced; `spikformer data check` lists the files.",
-            highlight=False,
-            soft_wrap=True,
-        )
-    console.print(f"{results['seconds']:.0f} s of training in {results['run']}", highlight=False, soft_wrap=True)
+        count = results["unreadable"]
+        samples = "1 sample" if count == 1 else f"{count} samples"
+        say(f"{samples} could not be read and others took their place; `spikformer data check` lists the files.")
+    say(f"{results['seconds']:.0f} s of training in {results['run']}")

@@ -177,6 +177,7 @@ def _accuracy(split: str, found: Evaluation) -> Accuracy:
         after_steps=found.after_steps,
         confusion=found.confusion,
         unreadable=found.unreadable,
+        silent=found.silent,
     )
 
 

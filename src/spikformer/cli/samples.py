@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+
+from spikformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from spikformer.data import DataSet
     from spikformer.models import Spikformer
-
-_WIDEST = 1000  # of a table, in letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +79,8 @@ def prepared_batches(data: DataSet, split: str, max_samples: int, batch_size: in
 def bar(what: str, total: int, *, enabled: bool) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal; call what it yields with the number of samples done."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     live = console.is_terminal and enabled
     with Progress(*columns, console=console, transient=True, disable=not live) as progress:
         task = progress.add_task("", total=total)
         yield lambda count: progress.advance(task, count)
-
-
-def print_table(table: Table) -> None:
-    """As wide as it is: a narrow terminal may break its lines, but no digit is cut off."""
-    console = Console()
-    needed = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
-    Console(width=max(console.width, needed)).print(table)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from spikformer.cli.arguments import parse_options
 from spikformer.cli.results import draw_progress, measure_results, show_results
+from spikformer.cli.terminal import say
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    recipe: Annotated[str, tyro.conf.Positional] = DEFAULT
+    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = DEFAULT
     """A recipe; most are called as their model."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets."""
@@ -87,9 +89,7 @@ def parse(arguments: list[str]) -> Options:
 
 def _parsed(arguments: list[str], name: str, settings: Recipe) -> Options:
     default = Options(recipe=name, settings=settings)
-    options: Options = tyro.cli(
-        Options, prog="spikformer train", description=__doc__, args=arguments, default=default, use_underscores=False
-    )
+    options: Options = parse_options(Options, "train", __doc__, arguments, default=default)
     return options
 
 
@@ -280,7 +280,5 @@ def _summary(trainer: Trainer) -> str:
 
 
 def _say(sentence: str, trainer: Trainer) -> None:
-    from rich.console import Console
-
     if trainer.fabric.is_global_zero:
-        Console(stderr=True).print(sentence, highlight=False, soft_wrap=True, markup=False)
+        say(sentence, stderr=True)

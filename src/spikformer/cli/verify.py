@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+from spikformer.cli.terminal import Terminal, print_table
 
 if TYPE_CHECKING:
     from spikformer.analysis.verification import Check
@@ -40,7 +41,7 @@ def run(options: Options) -> int:
     torch.set_num_threads(1)  # networks this small only wait for a second thread, on a busy machine for long
     started = time.perf_counter()
     pending = list(checks(options.golden or FOLDER))
-    progress = track(pending, "Checking", console=Console(stderr=True), transient=True, disable=options.json)
+    progress = track(pending, "Checking", console=Terminal(stderr=True), transient=True, disable=options.json)
     results = [result for check in progress for result in check()]
     seconds = time.perf_counter() - started
     failed = sum(not result.holds for result in results)
@@ -50,17 +51,17 @@ def run(options: Options) -> int:
         return int(failed > 0)
     _print_report(results)
     verdict = f"[bold red]{failed} of {len(results)} checks fail[/]" if failed else f"All {len(results)} checks hold"
-    Console().print(f"\n{verdict}, in {seconds:.1f} s ({core}).", highlight=False)
+    Terminal().print(f"\n{verdict}, in {seconds:.1f} s ({core}).", highlight=False, soft_wrap=True)
     return int(failed > 0)
 
 
 def _print_report(results: list[Check]) -> None:
     """Checks under the claim they belong to, one line each."""
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     for claim in dict.fromkeys(result.claim for result in results):
         console.print(f"\n[bold]{claim}[/]")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for result in results:
             if result.claim == claim:
                 table.add_row("  holds" if result.holds else "  [bold red]FAILS[/]", result.subject, result.seen)
-        console.print(table)
+        print_table(table)

@@ -13,6 +13,7 @@ import torch
 from spikformer.analysis.recorder import Record, record
 from spikformer.data import read_sample
 from spikformer.data.dataset import prepare
+from spikformer.training import is_silent
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -28,13 +29,16 @@ class Watched:
     source: str
     label: str | None
     """Its class, if that is known."""
-    answer: str
+    answer: str | None
+    """None if no spike reached the head."""
     confidence: float
     seen: Record
 
     @property
     def title(self) -> str:
         truth = f"{self.label}, " if self.label is not None else ""
+        if self.answer is None:
+            return f"{self.source}: {truth}no answer (the network is silent)"
         return f"{self.source}: {truth}taken for {self.answer} ({self.confidence:.0%})"
 
 
@@ -59,7 +63,10 @@ def _watch(model: Spikformer, about: dict[str, Any], sample: np.ndarray, source:
     weight = model.head.weight
     inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
     with record(model.eval()) as seen:
-        shares = model(inputs.to(weight.device, weight.dtype))[0].float().softmax(0)
+        readouts = model.forward_steps(inputs.to(weight.device, weight.dtype))
+    if is_silent(readouts, model.resting_readout()):
+        return Watched(sample, source, label, None, 0.0, seen)
+    shares = readouts.mean(0)[0].float().softmax(0)
     answer = int(shares.argmax())
     return Watched(sample, source, label, about["class_names"][answer], float(shares[answer]), seen)
 

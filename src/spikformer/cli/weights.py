@@ -16,10 +16,12 @@ _REMEMBERED = ("name", "class_names", "events", "mean", "std")
 def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     """The model, and what it remembers of its data; weights that remember too little are refused."""
     from spikformer.engine.files import is_engine_file
-    from spikformer.models import load
 
+    _check_not_a_run(path)
     if path.suffix == ".engine" or is_engine_file(path):
         raise ValueError(f"{path} is an engine, which only answers; give the weights it was compiled from.")
+    from spikformer.models import load
+
     model = load(path)
     return model, _data_of(model, path)
 
@@ -28,12 +30,20 @@ def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
     """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
     from spikformer.engine.files import is_engine_file
 
+    _check_not_a_run(path)
     if path.suffix != ".engine" and not is_engine_file(path):
         return load_trained(path)
     from spikformer.engine import load_engine
 
     engine = load_engine(path)
     return engine, _data_of(engine, path)
+
+
+def _check_not_a_run(path: Path) -> None:
+    """The folder of a run is not yet taken for its weights."""
+    for name in ("best.safetensors", "last.safetensors"):
+        if (path / name).is_file():
+            raise IsADirectoryError(f"{path} is the folder of a run; give its weights, {path / name}.")
 
 
 def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class Trainer:
         self._last_rate = 0.0
         self.stopped = False
         """Training was asked to stop, and has saved its state."""
+        self.silent = False
+        """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
         self.model = Spikformer(recipe.model)
         self.model.about = {"data": data.about()}
@@ -222,6 +224,7 @@ class Trainer:
         best = False
         if self.data.validation is not None:
             validation = self.evaluate("validation")
+            self.silent = validation.silent
             metrics |= {"validation_loss": validation.loss, "validation_accuracy": validation.top1}
             best = progress.best_accuracy is None or validation.top1 > progress.best_accuracy
             if best:

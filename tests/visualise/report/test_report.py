@@ -11,6 +11,7 @@ from tests.faults import BROKEN, fail_each
 
 from spikformer.visualise.report import check_report_path, render_report, write_report
 from spikformer.visualise.report.numbers import three_digits
+from spikformer.vocabulary import SILENT
 
 EVIL = "<script>window.hacked = 1</script>\"'><img src=x onerror=hacked()>&amp;"
 _VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -93,12 +94,23 @@ def test_the_page_has_everything(one: Page) -> None:
         assert text in words, text
     for heading in ("Accuracy", "Curves", "Firing", "Energy", "What it looks at", "Configuration", "Layer by layer"):
         assert f"{heading} #" in words, heading
-    assert "cat, rightly told, 75% sure" in words
-    assert "cat, taken for dog, 75% sure" in words
+    assert "cat, classified correctly (75%)" in words
+    assert "cat, classified as dog (75%)" in words
     assert "spikformer train 'two words'" in words
     assert "seed 7" in words
     assert one.tags.count("svg") == 9
     assert "still in training" not in words
+    assert "silent" not in words
+
+
+def test_a_silent_network_is_reported_and_given_no_answer(make_run, report_of) -> None:
+    run = make_run()
+    samples = [replace(sample, answer=None, confidence=0.0) for sample in run.samples]
+    run = replace(run, accuracy=replace(run.accuracy, silent=True), samples=samples)
+    words = Page(render_report(report_of(run))).words
+    assert SILENT in words
+    assert "cat, no answer" in words
+    assert "classified" not in words
 
 
 def test_the_energy_table_holds_every_convention(make_run, one: Page) -> None:

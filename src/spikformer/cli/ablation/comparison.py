@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from spikformer.analysis.ablation import CellResult, Grid, Line, Variant, summarise
-from spikformer.cli.samples import print_table
+from spikformer.cli.terminal import print_table, say
 
 _COSTS = ("parameters", "operations", "energy_mj", "attention_operations", "attention_energy_mj")
 _NOTHING = "–"
@@ -109,9 +108,8 @@ class Comparison:
         for line, *cells in zip(lines, *columns.values(), strict=True):
             table.add_row(line.variant.name, *cells)
         print_table(table)
-        console = Console()
         for sentence in self._sentences(lines):
-            console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+            say(sentence)
 
     def _columns(self, lines: Sequence[Line]) -> dict[str, Callable[[Line], str]]:
         """Titles, and what stands below each; one that is empty is left out."""

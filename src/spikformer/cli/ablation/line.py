@@ -6,18 +6,18 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from spikformer.cli.ablation.cells import Cell
 from spikformer.cli.ablation.pool import Ended
+from spikformer.cli.terminal import Terminal
 
 
 class CellsLine:
     """One line that is drawn over itself; where nothing can be drawn over, a line for each cell that ends."""
 
     def __init__(self, done: int, total: int, jobs: int, *, enabled: bool) -> None:
-        self._console = Console(stderr=True)
+        self._console = Terminal(stderr=True)
         self._enabled, self._jobs = enabled, jobs
         self._done, self._total = done, total
         self._seconds: list[float] = []

@@ -53,6 +53,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.layer_unit,
     wording.overview,
     wording.progress,
+    wording.warning,
     wording.step_bars,
     wording.summary,
     wording.table_energy,

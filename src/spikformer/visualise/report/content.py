@@ -46,6 +46,8 @@ class Accuracy:
     confusion: Sequence[Sequence[int]]
     """Samples by their class (row) and by the answer (column)."""
     unreadable: int = 0
+    silent: bool = False
+    """No spike reached the head."""
 
     @property
     def by_class(self) -> list[float | None]:
@@ -61,7 +63,8 @@ class Sample:
     """An image uint8 [C, H, W], or counts of events [T, 2, H, W]."""
     source: str
     label: str
-    answer: str
+    answer: str | None
+    """None if no spike reached the head."""
     confidence: float
     attention: np.ndarray | None
     """How much each token is looked at, [blocks, T, n_h, n_w], none negative; None where tokens do not mix."""

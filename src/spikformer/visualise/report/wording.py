@@ -9,6 +9,7 @@ from typing import Any, get_args
 from spikformer.analysis.conventions import Convention
 from spikformer.visualise.report.content import Report, Run
 from spikformer.visualise.report.numbers import count, duration, energy, energy_in, energy_unit, percent, setting
+from spikformer.vocabulary import SILENT
 
 Bar = tuple[str, float, str]
 """A row of a bar list: its name, its share, and a remark."""
@@ -61,6 +62,11 @@ def _other(run: Run) -> str:
     if run.best.epoch == run.last.epoch:
         return " after its last epoch, which is also best on validation"
     return f" in the epoch that was best on validation, and on {percent(run.last.accuracy)} after the last"
+
+
+def warning(run: Run) -> str | None:
+    """What makes the rest of the page worthless."""
+    return SILENT if run.accuracy.silent else None
 
 
 def progress(run: Run) -> str | None:

@@ -1,0 +1,82 @@
+"""Text of files on its way to the terminal, and tables in any width."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from rich.table import Table
+
+import spikformer as sf
+from spikformer.cli.terminal import Terminal, print_table, printable, shortened
+from spikformer.data import open_dataset
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain 3×3 Größe 数字 ᵀ – …", "plain 3×3 Größe 数字 ᵀ – …"),
+        ("\x1b[31mred\x1b]0;title\x07", "\\x1b[31mred\\x1b]0;title\\x07"),
+        ("a\rb\x08c\x7f\x9b", "a\\rb\\x08c\\x7f\\x9b"),
+        ("two\nlines", "two\nlines"),
+        ("gpj.\u202eexe\u2028", "gpj.\\u202eexe\\u2028"),
+        ("می\u200cخواهم 👩\u200d🔬", "می\u200cخواهم 👩\u200d🔬"),
+        ("undecodable \udc80", "undecodable \\udc80"),
+    ],
+)
+def test_control_characters_are_escapes_and_letters_stay(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_lines_and_cells_are_made_printable() -> None:
+    terminal = Terminal(file=io.StringIO(), width=80)
+    table = Table("\x1b[2J", "b")
+    table.add_row("\x1b]0;x\x07", "c")
+    terminal.print("\x1b[1A", table, markup=False)
+    assert "\x1b" not in terminal.file.getvalue()
+    assert terminal.file.getvalue().count("\\x1b") == 3
+
+
+def test_long_messages_keep_both_ends() -> None:
+    message = f"There is no 'x'; {', '.join(map(str, range(1000)))}; choose one."
+    assert shortened("short.") == "short."
+    assert len(shortened(message)) < 1100
+    assert shortened(message).startswith("There is no 'x'")
+    assert shortened(message).endswith("; choose one.")
+
+
+@pytest.mark.parametrize("columns", ["20", "80", "250"])
+def test_a_table_is_never_cut(columns: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    path = "/".join(["folder"] * 60)
+    table = Table(box=None)
+    table.add_column("Name")
+    table.add_column("Weights")
+    table.add_row("last", path)
+    print_table(table)
+    assert path in capsys.readouterr().out
+
+
+def test_class_names_and_errors_of_files_cannot_reach_the_terminal_raw(tmp_path: Path, run_here) -> None:
+    names = ["\x1b[31mzero", *map(str, range(1, 10))]
+    model = sf.create_model("spikformer_tiny_digits")
+    model.about = {"data": open_dataset("digits").about() | {"class_names": names}}
+    path = tmp_path / "evil\x1b[2J.safetensors"
+    sf.save(model, path)
+    said = run_here("evaluate", path, code=2)
+    assert "\x1b" not in said.stdout + said.stderr
+    Image.new("L", (8, 8), 99).save(tmp_path / "a.png")
+    said = run_here("predict", path, tmp_path / "a.png", tmp_path / "\x1b[1Anone.png", "--top", 10, code=1)
+    assert "\x1b" not in said.stdout + said.stderr
+
+
+def test_a_terminal_that_lacks_letters_gets_escapes() -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "60"}
+    code = "import sys; from spikformer.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", code, "attention", "--help"]
+    done = subprocess.run(words, capture_output=True, env=environment, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u1d40" in done.stdout
