@@ -1,4 +1,4 @@
-// What the files of the bridge share: refusals in a sentence, the shapes of arrays, and results that own their memory.
+// What the files of the bridge share: checks of arrays and their shapes, and results that own their memory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "engine/kernels.hpp"
+#include "engine/build.hpp"
 
 namespace spikformer::binding {
 
@@ -22,16 +22,13 @@ namespace nb = nanobind;
 
 using Neuron = std::tuple<float, float, float, float>;  // gain, leak, v_threshold, v_reset
 
-inline void require(bool holds, const std::string& sentence) {
-    if (!holds) {
-        throw std::invalid_argument(sentence);
-    }
-}
+using engine::require;
 
 inline engine::Dynamics dynamics_of(const Neuron& neuron) {
     const auto [gain, leak, v_threshold, v_reset] = neuron;
-    require(v_threshold > v_reset, "v_threshold must be above v_reset: a neuron at rest would fire for ever.");
-    return {gain, leak, v_threshold, v_reset};
+    const engine::Dynamics dynamics{gain, leak, v_threshold, v_reset};
+    engine::check_dynamics(dynamics);
+    return dynamics;
 }
 
 inline const engine::Kernels& kernels_named(const std::string& name) {

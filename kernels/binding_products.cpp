@@ -16,7 +16,6 @@ using namespace spikformer::binding;
 
 namespace {
 
-constexpr std::size_t most_inputs = std::size_t{std::numeric_limits<Index>::max()} + 1;
 constexpr std::size_t rows_together = 64;  // their currents stay in the first-level cache
 
 Layer pack(const Kernels& kernels, const Given<float>& weights, const Given<float>& bias) {
@@ -26,7 +25,7 @@ Layer pack(const Kernels& kernels, const Given<float>& weights, const Given<floa
     const std::size_t neighbours = weights.shape(1), channels = weights.shape(2);
     const std::size_t padded_channels = divide_up(channels, word_bits) * word_bits;
     require(neighbours * padded_channels <= most_inputs,
-            "A layer has at most 65,536 inputs, its channels padded to whole words, got " +
+            "A layer has at most " + std::to_string(most_inputs) + " inputs, its channels padded to whole words, got " +
                 std::to_string(neighbours * padded_channels) + ".");
     const nb::gil_scoped_release unlocked;
     return pack_layer(kernels, "packed", weights.data(), bias.data(), weights.shape(0), neighbours, channels,
@@ -43,7 +42,8 @@ void check_layer(const Kernels& kernels, const Layer& layer) {
 void check_group(std::size_t time_steps, std::size_t inputs) {
     require(time_steps >= 1 && time_steps <= group_steps,
             "A group has 1 to 4 steps, got " + std::to_string(time_steps) + ".");
-    require(inputs <= most_inputs, "A row has at most 65,536 inputs, got " + std::to_string(inputs) + ".");
+    require(inputs <= most_inputs,
+            "A row has at most " + std::to_string(most_inputs) + " inputs, got " + std::to_string(inputs) + ".");
 }
 
 template <typename Element>
@@ -86,7 +86,8 @@ std::tuple<Result<Index>, Result<std::uint32_t>> merge_events(const Kernels& ker
     const std::size_t num_parts = spikes.shape(0), time_steps = spikes.shape(1), words = spikes.shape(2);
     const std::size_t part_inputs = words * word_bits;
     require(num_parts >= 1 && num_parts <= 9, "A row has 1 to 9 parts, got " + std::to_string(num_parts) + ".");
-    require(words <= most_inputs / word_bits / num_parts, "A row has at most 65,536 inputs.");
+    require(words <= most_inputs / word_bits / num_parts,
+            "A row has at most " + std::to_string(most_inputs) + " inputs.");
     check_group(time_steps, num_parts * part_inputs);
     std::vector<Index> listed(num_parts * (part_inputs + merge_margin));
     std::vector<std::uint32_t> scratch(part_inputs), part_ends(num_parts * num_patterns);

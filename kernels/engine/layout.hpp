@@ -19,7 +19,10 @@
 namespace spikformer::engine {
 
 using Word = std::uint64_t;
-using Index = std::uint16_t;  // of an input: 9 neighbours times channels are at most 65,536
+using Index = std::uint16_t;  // of an input
+
+constexpr std::size_t most_inputs = std::size_t{1} << 16;  // of a row: 9 neighbours times channels
+static_assert(most_inputs - 1 == Index(-1), "the last input has an index");
 
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t group_steps = 4;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -72,9 +73,12 @@ struct Threads::Crew {
             for (std::size_t thread = 1; thread <= helpers; ++thread) {
                 threads.emplace_back([this, thread] { help(thread); });
             }
-        } catch (const std::system_error&) {  // those that did start must be waited for
+        } catch (const std::system_error&) {  // those that did start must be joined, now and below
             dismiss();
             throw std::runtime_error("The system starts no more threads; compile or load the engine with fewer.");
+        } catch (const std::bad_alloc&) {
+            dismiss();
+            throw;
         }
     }
 

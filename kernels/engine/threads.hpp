@@ -6,6 +6,8 @@
 
 namespace spikformer::engine {
 
+constexpr std::size_t most_threads = 1024;
+
 class Threads {
 public:
     explicit Threads(std::size_t count);

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t panel_rows = 16, panel_bytes = 64, panel_size = panel_rows * panel_bytes;
 
 static_assert(whole_rows == panel_rows && whole_outputs == 16 && num_digits == 3 && word_bits == panel_bytes);
+static_assert(std::uint64_t{255} * 128 * most_inputs < std::uint64_t{1} << 31, "a digit's sum is exact in 32 bits");
 
 struct alignas(64) PanelShapes {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
