@@ -1,8 +1,11 @@
 """Where adding events stops to pay: measured, kept, and shown."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spikformer as sf
@@ -67,18 +70,72 @@ def test_one_that_is_given_is_for_streams_too(cache: Path, case) -> None:
     assert not cache.exists()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"KEY": "much"}', '{"KEY": 7.0}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{",
+        "[" * 50_000,
+        '{"KEY": ' * 5_000,
+        '{"KEY": "much"}',
+        '{"KEY": 7.0}',
+        '{"KEY": NaN}',
+        '{"KEY": 1e999}',
+        '{"KEY": true}',
+        '{"KEY": null}',
+        '{"KEY": ' + "9" * 5_000 + "}",
+        '{"KEY": 0.5, "padding": "' + "x" * 2**17 + '"}',
+        "\udcff",
+    ],
+)
 def test_a_damaged_file_is_measured_and_written_again(
     cache: Path, content: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crossover_of("best", 4)
     (key,) = json.loads(cache.read_text())
     forget(monkeypatch)
-    cache.write_text(content.replace("KEY", key))
+    cache.write_bytes(content.replace("KEY", key).encode(errors="surrogateescape"))
     assert 0 < crossover_of("best", 4) <= 1
     assert 0 < json.loads(cache.read_text())[key] <= 1
 
 
-def test_a_folder_that_cannot_be_written_to_does_no_harm(cache: Path) -> None:
-    cache.parent.parent.joinpath("cache").write_text("a file, where a folder should be")
+def test_numbers_of_other_processors_stay(cache: Path) -> None:
+    cache.parent.mkdir()
+    cache.write_text(json.dumps({"another machine": 0.5, "damaged": 7.0}))
+    found = crossover_of("best", 4)
+    kept = json.loads(cache.read_text())
+    assert sorted(kept.values()) == sorted([0.5, found])
+    assert kept["another machine"] == 0.5
+
+
+def as_file(cache: Path) -> None:
+    cache.parent.write_text("a file, where a folder should be")
+
+
+def as_folder(cache: Path) -> None:
+    cache.mkdir(parents=True)
+
+
+def as_pipe(cache: Path) -> None:
+    cache.parent.mkdir()
+    os.mkfifo(cache)
+
+
+def as_endless(cache: Path) -> None:
+    cache.parent.mkdir()
+    cache.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("spoil", [as_file, as_folder, as_pipe, as_endless])
+def test_a_cache_that_is_no_file_does_no_harm(cache: Path, case, spoil: Callable[[Path], None]) -> None:
+    spoil(cache)
+    model, x = case()
+    engine = sf.compile_engine(model)
+    assert np.isfinite(engine(x)).all()
+    assert 0 < engine.crossover <= 1
+
+
+def test_a_home_that_nobody_knows_does_no_harm(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPIKFORMER_CACHE", "~nobody-of-this-name/cache")
     assert 0 < crossover_of("best", 4) <= 1

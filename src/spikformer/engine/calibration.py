@@ -26,6 +26,7 @@ _DENSITIES = (0.02, 0.05, *np.arange(0.1, 1.01, 0.1).tolist())
 _REPEATS = 15
 _PATIENCE = 0.05  # seconds: a slow instruction set is measured less often
 _FILE = "crossover.json"
+_MOST_BYTES = 2**16  # of that file: hundreds of entries
 
 _measured: dict[str, float] = {}
 
@@ -36,7 +37,7 @@ def crossover_of(instructions: str, time_steps: int) -> float:
     key = f"{_processor()}, {instructions}, {steps} steps, spikformer {spikformer.__version__}"
     if key not in _measured:
         found = _remembered().get(key)
-        if not isinstance(found, float) or not 0 <= found <= 1:
+        if found is None:
             found = measure_crossover(instructions, steps)
             _remember(key, found)
         _measured[key] = found
@@ -95,25 +96,31 @@ def in_turns(*calls: Callable[[], object]) -> list[list[float]]:
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
+    except (OSError, ValueError):
         lines = []
     names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
 
 
-def _remembered() -> dict[str, object]:
+def _remembered() -> dict[str, float]:
+    """What the file says that can be a crossover; a file that is damaged counts as missing."""
     try:
-        found = json.loads((cache_folder() / _FILE).read_text())
-    except (OSError, ValueError):
+        path = cache_folder() / _FILE
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: nested too deeply, or a home that nobody knows
         return {}
-    return found if isinstance(found, dict) else {}
+    kept = found.items() if isinstance(found, dict) else ()
+    return {key: density for key, density in kept if isinstance(density, float) and 0 < density <= 1}
 
 
 def _remember(key: str, density: float) -> None:
     """For the next process; a folder that cannot be written to only costs it the time to measure again."""
     try:
-        cache_folder().mkdir(parents=True, exist_ok=True)
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
         content = json.dumps(_remembered() | {key: density}, indent=1)
-        write_atomically(cache_folder() / _FILE, content.encode(), durable=False)
-    except OSError:
+        write_atomically(folder / _FILE, content.encode(), durable=False)
+    except (OSError, RuntimeError):
         pass

@@ -12,7 +12,6 @@ do not depend on the batch or the number of threads; against the model they are 
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +22,7 @@ from spikformer.config import ModelConfig
 from spikformer.engine.calibration import crossover_of
 from spikformer.engine.files import read_plan, write_plan
 from spikformer.engine.inputs import as_frame, as_frames
-from spikformer.engine.native import MOST_THREADS, build_network, chosen_instructions, usable_threads
+from spikformer.engine.native import MOST_THREADS, build_network, call_lock, chosen_instructions, usable_threads
 from spikformer.engine.plan import Plan
 from spikformer.engine.reference import unpack_spikes
 
@@ -59,7 +58,10 @@ class LayerProfile:
 
 
 class Engine:
-    """A plan on this machine. One call runs at a time: others that come meanwhile wait for it."""
+    """A plan on this machine. One call runs at a time: other threads that call meanwhile wait, and so does a fork.
+
+    It can be pickled and copied, with `num_threads`, `way` and a `crossover` that was set.
+    """
 
     def __init__(self, plan: Plan, num_threads: int | None = None) -> None:
         num_threads = usable_threads() if num_threads is None else num_threads
@@ -68,7 +70,7 @@ class Engine:
         self.plan = plan
         self._network = build_network(plan, int(num_threads), chosen_instructions())
         self._given_crossover: float | None = None
-        self._running = threading.Lock()
+        self._running = call_lock()
 
     @property
     def config(self) -> ModelConfig:
@@ -95,7 +97,11 @@ class Engine:
 
     @property
     def way(self) -> Way:
-        """`measured` takes the cheaper way for each sample and layer; `events` and `dense` force one for all."""
+        """`measured` takes the cheaper way for each sample and layer; `events` and `dense` force one for all.
+
+        The two round differently, and what is measured differs between machines and runs: force a way, or set
+        `crossover`, for answers that are the same bits everywhere.
+        """
         return _WAYS[self._network.way]
 
     @way.setter
@@ -122,7 +128,9 @@ class Engine:
 
     def __call__(self, x: Any) -> np.ndarray:
         """Logits [B, K] of still images [B, C, H, W] or event frames [T, B, C, H, W]."""
-        return self.forward_steps(x).mean(0)
+        steps = self.forward_steps(x)
+        with np.errstate(over="ignore"):  # of finite numbers, the sum may not be
+            return self._finite(steps.mean(0))
 
     def forward_steps(self, x: Any) -> np.ndarray:
         """The readout [T, B, K] after each step on its own; its mean over steps is the answer."""
@@ -157,9 +165,10 @@ class Engine:
                 "The state does not fit this frame; make one with initial_state(batch_size) and carry it from step to "
                 "step."
             )
-        voltages = np.empty_like(state.voltages)
+        before = self._voltages_of(state)
+        voltages = np.empty_like(before)
         with self._running:
-            logits = self._run(frame[None], state.voltages, voltages)
+            logits = self._run(frame[None], before, voltages)
         return logits[0], EngineState(voltages, *given)
 
     def spikes(self, x: Any) -> dict[str, np.ndarray]:
@@ -187,6 +196,10 @@ class Engine:
         """One file for `load_engine`, on any machine with the native core; one that is there is replaced as a whole."""
         write_plan(self.plan, path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: the plan and the options. Instructions are those of the machine that unpickles it."""
+        return _restore, (self.plan, self.num_threads, self.way, self._given_crossover)
+
     def __repr__(self) -> str:
         config = self.config
         return (
@@ -204,7 +217,26 @@ class Engine:
         if self.way == "measured":
             self._network.crossover = self._crossover_for(time_steps)
         self._network.run(frames, time_steps, state, next_state, logits)
+        return self._finite(logits)
+
+    def _finite(self, logits: np.ndarray) -> np.ndarray:
+        if not np.isfinite(logits).all():
+            raise ValueError(
+                f"The logits of {self!r} are NaN or infinite: its weights are too large for float32. "
+                "Compile it again from weights that work."
+            )
         return logits
+
+    def _voltages_of(self, state: EngineState) -> np.ndarray:
+        """The state's voltages, checked: any finite number is one."""
+        expected = (state.batch_size * self._network.state_size(*state.image_size),)
+        voltages = np.asarray(state.voltages)
+        if voltages.shape != expected or voltages.dtype != np.float32 or not np.isfinite(voltages).all():
+            raise ValueError(
+                f"The state must hold {expected[0]} finite float32 voltages, as this engine's initial_state and step "
+                "make them."
+            )
+        return np.ascontiguousarray(voltages)
 
     def _crossover_for(self, time_steps: int) -> float:
         given = self._given_crossover
@@ -212,7 +244,10 @@ class Engine:
 
 
 def compile_engine(model: Spikformer, num_threads: int | None = None) -> Engine:
-    """Turn a trained model into an engine. `num_threads` is by default what this process may use."""
+    """Turn a trained model into an engine.
+
+    `num_threads` is by default OMP_NUM_THREADS, else the cores that this process may use.
+    """
     from spikformer.engine.folding import fold
 
     return Engine(fold(model), num_threads)
@@ -221,6 +256,14 @@ def compile_engine(model: Spikformer, num_threads: int | None = None) -> Engine:
 def load_engine(path: str | os.PathLike[str], num_threads: int | None = None) -> Engine:
     """The engine in a file that `Engine.save` wrote. Neither loading nor running it imports torch."""
     return Engine(read_plan(path), num_threads)
+
+
+def _restore(plan: Plan, num_threads: int, way: Way, crossover: float | None) -> Engine:
+    engine = Engine(plan, num_threads)
+    engine.way = way
+    if crossover is not None:
+        engine.crossover = crossover
+    return engine
 
 
 def _profile_of(report: dict[str, Any]) -> LayerProfile:

@@ -1,10 +1,14 @@
-"""The one place that reaches for the native core, and lays a plan out for it."""
+"""The one place that reaches for the native core, and lays a plan out for it: instructions, threads, forks."""
 
 from __future__ import annotations
 
+import math
 import os
+import threading
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from spikformer.engine.plan import Plan
 
@@ -33,9 +37,64 @@ def chosen_instructions() -> str:
 
 
 def usable_threads() -> int:
-    """As many as there are cores for this process; what a container may use of them is not asked."""
+    """OMP_NUM_THREADS if it is a number above 0, else the cores that this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list is of nested loops: the first counts
+    if wanted.isascii() and wanted.isdecimal() and (threads := int(wanted[:9])) > 0:
+        return min(threads, MOST_THREADS)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_THREADS)
+    return min(cores, cpu_quota(), MOST_THREADS)
+
+
+def cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """Cores that the control groups (cgroup v2) of this process allow, as a container's limit, rounded up."""
+    try:
+        lines = own.read_text().splitlines()
+    except (OSError, ValueError):
+        lines = []
+    group = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    parts, cores = Path(group).parts, MOST_THREADS
+    for depth in range(len(parts) + 1):
+        try:
+            quota, period = root.joinpath(*parts[:depth], "cpu.max").read_text().split()
+            cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
+        except (OSError, ValueError, ArithmeticError):  # no such file, or "max": no limit
+            continue
+    return cores
+
+
+_call_locks: WeakSet[Any] = WeakSet()
+_forking = threading.RLock()
+_held: list[list[Any]] = []
+
+
+def call_lock() -> Any:
+    """A lock for the calls of one engine. A fork waits for it, so that no child inherits a call half done.
+
+    Reentrant, because a signal handler may fork in the middle of a call of its own thread.
+    """
+    lock = threading.RLock()
+    with _forking:
+        _call_locks.add(lock)
+    return lock
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    held: list[Any] = []
+    _held.append(held)
+    for lock in list(_call_locks):
+        lock.acquire()
+        held.append(lock)
+
+
+def _after_fork() -> None:
+    for lock in _held.pop():
+        lock.release()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def build_network(plan: Plan, num_threads: int, instructions: str) -> _native.Network:
