@@ -80,26 +80,27 @@ nb::list recorded(Network& network, std::size_t batch_size, std::size_t time_ste
 
 }  // namespace
 
+// Names arrive as pointers: nanobind's conversion to a std::string ends the process where there is no memory for it.
 void define_engine(nb::module_& module) {
     nb::class_<Network>(module, "Network")
-        .def("__init__", [](Network* self, const std::string& instructions, std::size_t num_threads) {
+        .def("__init__", [](Network* self, const char* instructions, std::size_t num_threads) {
                 require(num_threads >= 1 && num_threads <= most_threads,
                         "num_threads must be between 1 and " + std::to_string(most_threads) + ".");
                 new (self) Network(kernels_named(instructions), num_threads);
             }, "instructions"_a, "num_threads"_a)
-        .def("add_stage", [](Network& network, const std::string& name, const Array<const float, 3>& weights,
+        .def("add_stage", [](Network& network, const char* name, const Array<const float, 3>& weights,
                              const Array<const float, 1>& bias, const Neuron& neuron, bool pooled) {
                 add_stage(network, name, weights_of(weights, bias), dynamics_of(neuron), pooled);
             }, "name"_a, "weights"_a, "bias"_a, "neuron"_a, "pooled"_a)
-        .def("set_position", [](Network& network, const std::string& name, const Array<const float, 3>& weights,
+        .def("set_position", [](Network& network, const char* name, const Array<const float, 3>& weights,
                                 const Array<const float, 1>& bias, const Neuron& neuron) {
                 set_position(network, name, weights_of(weights, bias), dynamics_of(neuron));
             }, "name"_a, "weights"_a, "bias"_a, "neuron"_a)
-        .def("begin_block", [](Network& network, const std::string& name, std::size_t num_heads, float scale,
+        .def("begin_block", [](Network& network, const char* name, std::size_t num_heads, float scale,
                                std::size_t query_key_pool, const Neuron& mixed, bool mixes) {
                 begin_block(network, name, num_heads, scale, query_key_pool, dynamics_of(mixed), mixes);
             }, "name"_a, "num_heads"_a, "scale"_a, "query_key_pool"_a, "mixed"_a, "mixes"_a)
-        .def("set_block_layer", [](Network& network, const std::string& part, const std::string& name,
+        .def("set_block_layer", [](Network& network, const char* part, const char* name,
                                    const Array<const float, 3>& weights, const Array<const float, 1>& bias,
                                    const Neuron& neuron) {
                 set_block_layer(network, part, name, weights_of(weights, bias), dynamics_of(neuron));

@@ -88,6 +88,7 @@ def test_one_that_is_given_is_for_streams_too(cache: Path, case) -> None:
         '{"KEY": 0.5, "padding": "' + "x" * 2**17 + '"}',
         "\udcff",
     ],
+    ids=lambda content: content[:16],
 )
 def test_a_damaged_file_is_measured_and_written_again(
     cache: Path, content: str, monkeypatch: pytest.MonkeyPatch
