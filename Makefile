@@ -8,11 +8,12 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo test lint neon sanitize soak bench pictures clean
+.PHONY: help install browser demo check test test-avx2 test-scalar lint neon sanitize soak bench pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
-	@echo "make test      lint and run every test"
+	@echo "make check     lint, types and the core tests, in under a minute: run it before every commit"
+	@echo "make test      lint, types and every test"
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
@@ -54,9 +55,24 @@ browser:
 	       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } \
 	  || { echo "Debian's chromium and chromium-driver could not be installed; install them as root: tests of the report will fail." >&2; exit 0; }
 
+check: lint
+	@echo "==> Running the core tests"
+	$(BIN)/python -m pytest -n 2 -m core
+
 test: lint browser
 	@echo "==> Running the tests"
 	$(BIN)/python -m pytest -n 2
+
+# The numeric tests again as on a CPU with AVX2 alone: PyTorch, MKL, oneDNN and our own kernels.
+NUMERIC := tests/analysis tests/engine tests/layers tests/models tests/neurons tests/parity tests/training
+test-avx2: $(INSTALLED)
+	@echo "==> Running the numeric tests with everything held to AVX2"
+	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 SPIKFORMER_INSTRUCTIONS=avx2 \
+	  $(BIN)/python -m pytest -n 2 $(NUMERIC)
+
+test-scalar: $(INSTALLED)
+	@echo "==> Running the kernels' tests with scalar kernels"
+	SPIKFORMER_INSTRUCTIONS=scalar $(BIN)/python -m pytest -n 2 tests/engine tests/neurons
 
 lint: $(INSTALLED)
 	@echo "==> Checking style and types"
