@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from tests.limits import run_limited
 
 import spikformer as sf
+from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optimiser import build_optimiser
 from spikformer.training.state import Progress, save_state
 
@@ -43,6 +44,7 @@ from safetensors.torch import load_file, save_file
 from tests.limits import run_limited
 from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
+from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optimiser import build_optimiser
 from spikformer.training.state import Progress, load_state, save_state
 
@@ -105,6 +107,7 @@ REPEATED = """
 import sys
 from pathlib import Path
 import spikformer as sf
+from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optimiser import build_optimiser
 from spikformer.training.state import Progress, save_state
 
@@ -185,3 +188,43 @@ print("done")
     imports = "import torch, spikformer as sf; sf.create_model('spikformer_tiny_digits')(torch.zeros(1, 1, 8, 8))"
     done = run_limited(imports, code, megabytes=8 * 11)
     assert done.output == "done\n", done.errors
+
+
+BOMBS = """
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    load = {"weights": sf.load, "engine": sf.load_engine, "state": load_state}[path.suffix[1:]]
+    begin = time.perf_counter()
+    try:
+        load(path)
+    except ValueError as error:
+        assert str(path) in str(error) and str(error).isprintable() and len(str(error)) < 600 + len(str(path)), error
+        print(path.name, time.perf_counter() - begin)
+"""
+
+
+def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Path) -> None:
+    """Digits, levels, lists and names by the million, in each kind of file: an error, within 512 MB."""
+    config = json.loads(contents(saved)[1]["config"])
+    formats = {"weights": "spikformer", "engine": "spikformer-engine", "state": "spikformer-state"}
+    values = {
+        "deep": "[" * 1_000_000,
+        "digits": '{"tau": 1' + "0" * 4_000_000 + "}",
+        "lists": '{"tau": [' + "[]," * 400_000 + "0]}",
+        "fields": json.dumps({str(number): number for number in range(50_000)}),
+        "steps": json.dumps(config | {"time_steps": 10**6, "image_size": None}),
+        "stages": json.dumps(config | {"pool_stages": [True] * 500_000}),
+        "name": json.dumps({"\x1b" * 500_000: 1}),
+    }
+    for kind, name in formats.items():
+        for bomb, value in values.items():
+            metadata = {"format": name, "format_version": "1", "about": "{}", "recipe": "{}", "scaler": "null"}
+            metadata |= {"config": value, "progress": value} if len(value) < 1_000_000 else {}
+            metadata["progress" if kind == "state" else "config"] = value
+            header = json.dumps({"__metadata__": metadata}).encode()
+            assert len(header) < LONGEST_HEADER
+            (tmp_path / f"{bomb}.{kind}").write_bytes(len(header).to_bytes(8, "little") + header)
+    imports = "import sys, time, torch; from pathlib import Path; import spikformer as sf; sf.load, sf.load_engine\n"
+    imports += "from spikformer.training.state import load_state"
+    done = run_limited(imports, BOMBS, tmp_path, megabytes=512, seconds=60)
+    assert done.exit_code == 0, done.errors
+    assert len(done.output.splitlines()) == 3 * len(values), done.output
