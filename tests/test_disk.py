@@ -14,7 +14,7 @@ from spikformer.disk import TEMP_SUFFIX, atomic_file, write_atomically
 WRITE = """
 import os, signal, sys
 from pathlib import Path
-from spikformer.disk import write_atomically
+from spikformer.disk import atomic_file, write_atomically
 """
 
 
@@ -84,12 +84,25 @@ def test_writers_at_a_time_do_not_touch_each_other(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_many_writers_leave_one_whole_file(tmp_path: Path) -> None:
-    code = "for n in range(200): write_atomically(Path(sys.argv[1]), bytes([n]) * 100_000, durable=False)"
-    words = [sys.executable, "-c", WRITE + code, str(tmp_path / "file")]
+CROWDED = """
+path = Path(sys.argv[1])
+for number in range(800):
+    try:
+        with atomic_file(path, durable=False) as file:
+            file.write(bytes([number % 251]) * 100)
+            if number % 3 == 1:
+                raise InterruptedError(4, "on purpose")
+    except InterruptedError:
+        pass
+write_atomically(path, b"last", durable=False)
+"""
+
+
+def test_many_writers_that_fail_at_times_leave_one_whole_file(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WRITE + CROWDED, str(tmp_path / "file")]
     writers = [subprocess.Popen(words) for _ in range(4)]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0, 0]
-    assert (tmp_path / "file").read_bytes() == bytes([199]) * 100_000
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0, 0], "nobody removed what another was writing"
+    assert (tmp_path / "file").read_bytes() == b"last"
     assert os.listdir(tmp_path) == ["file"]
 
 

@@ -45,23 +45,24 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         raise _unwritable(path, error) from None
     try:
         with file:
-            with suppress(FileNotFoundError):
-                os.chmod(temp, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
-            yield file
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-            if os.name == "nt":
-                file.close()  # Windows renames no open file
-            os.replace(temp, target)
+            try:
+                with suppress(FileNotFoundError):
+                    os.chmod(temp, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
+                yield file
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+                if os.name == "nt":
+                    file.close()  # Windows renames no open file
+                os.replace(temp, target)
+            except BaseException:
+                with suppress(OSError):
+                    temp.unlink()  # while it is locked, so that the name is still ours
+                raise
         if durable:
             _sync_folder(target.parent)
     except OSError as error:
-        temp.unlink(missing_ok=True)
         raise _unwritable(path, error) from None
-    except BaseException:
-        temp.unlink(missing_ok=True)
-        raise
     for number in range(_SWEPT):
         remove_stale(_temp_name(target, number))
 
@@ -75,10 +76,13 @@ def remove_stale(temp: Path) -> bool:
     except OSError:
         return False
     try:
-        stale = _lock(file, wait=False)
+        # By the time of the lock its writer may have finished, and another may write under the same name.
+        stale = _lock(file, wait=False) and os.path.samestat(os.fstat(file), os.stat(temp))
         if stale:
-            temp.unlink(missing_ok=True)
+            temp.unlink()
         return stale
+    except FileNotFoundError:
+        return True
     finally:
         os.close(file)
 
