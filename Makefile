@@ -8,7 +8,7 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo check test test-avx2 test-scalar lint neon sanitize soak bench pictures clean
+.PHONY: help install browser demo check test test-avx2 test-scalar lint neon sanitize soak fuzz bench pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
@@ -18,6 +18,7 @@ help:
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
 	@echo "make soak      kill and resume the training command KILLS=100 times within SECONDS=1200, and compare the weights"
+	@echo "make fuzz      look for files that readers mistake, SECONDS=60 for each of TARGETS=\"npz aedat4\" (all)"
 	@echo "make bench     speed and memory of spikformer_4_384_cifar10, the data path and the kernels, on this machine"
 	@echo "make pictures  draw the pictures of the documentation"
 	@echo "make browser   install Debian's Chromium, which the tests of the report need"
@@ -127,10 +128,19 @@ sanitize: $(SANITIZED)/installed
 	  --deselect tests/engine/test_engine_refuses.py::test_after_a_call_that_had_no_memory_it_goes_on
 
 KILLS := 100
-SECONDS := 1200
+soak: SECONDS := 1200
 soak: $(INSTALLED)
 	@echo "==> Killing and resuming spikformer train, $(KILLS) times or for $(SECONDS) seconds"
 	$(BIN)/python benchmarks/soak_train.py --kills $(KILLS) --seconds $(SECONDS)
+
+# Atheris is installed when it is first needed: it has wheels for some Pythons on Linux, and elsewhere needs Clang.
+fuzz: SECONDS := 60
+TARGETS ?=
+fuzz: $(INSTALLED)
+	@$(BIN)/python -c "import atheris" 2>/dev/null \
+	  || { echo "==> Installing Atheris"; $(BIN)/python -m pip install --quiet atheris; }
+	@echo "==> Fuzzing every reader for $(SECONDS) seconds; the corpus and what is found are in build/fuzz"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m fuzz.run $(SECONDS) $(TARGETS)
 
 bench: $(INSTALLED)
 	@echo "==> Measuring speed and memory (close other programs first)"

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from spikformer.data.addresses import RemoteFile, Source
 from spikformer.disk import umask
 
-_CHUNK_BYTES = 1 << 16  # pooch's 1 KiB is a flush and a bar for each
+_CHUNK_BYTES = 1 << 16
 
 
 def how_to_get(source: Source, folder: Path) -> str:
@@ -35,8 +35,8 @@ def how_to_get(source: Source, folder: Path) -> str:
 def download(source: Source, folder: Path, *, progress: bool = True, timeout_seconds: float = 30.0) -> list[Path]:
     """All files of a set, fetched where they are missing; those already there are kept.
 
-    A file appears under its name when it is whole and its checksum right, not before. The time limit is for the server
-    to say anything, not for the file.
+    A file appears under its name when it is whole and its checksum right, not before. It never takes more of the disk
+    than it should, whatever the server sends. The time limit is for the server to say anything, not for the file.
     """
     if not source.files:
         raise FileNotFoundError(f"{source.name} cannot be downloaded by a program: {_remedy(source, folder)}")
@@ -109,25 +109,30 @@ def _fetch(file: RemoteFile, folder: Path, bar: _Bar, timeout_seconds: float) ->
         except requests.RequestException as error:
             reasons.append(_reason(error, host))
         except ValueError:
-            reasons.append(f"what {host} sent has another checksum")
+            reasons.append(f"what {host} sent is not the file (by its size or checksum)")
         bar.reset()
     raise ConnectionError(", ".join(reasons))
 
 
 def _retrieve(file: RemoteFile, address: str, folder: Path, bar: _Bar, timeout_seconds: float) -> None:
-    answers: list[requests.Response] = []
-    downloader = pooch.HTTPDownloader(
-        bar,
-        chunk_size=_CHUNK_BYTES,
-        timeout=timeout_seconds,
-        headers={"Accept-Encoding": "identity"},  # compressed on the way, the bar would count other bytes than arrive
-        hooks={"response": lambda answer, **_: answers.append(answer)},
-    )
-    try:
-        path = pooch.retrieve(address, file.checksum, file.name, folder, downloader=downloader)
-    finally:
-        for answer in answers:
-            answer.close()  # pooch leaves them open when a transfer fails
+    def transfer(url: str, output: str, _: object) -> None:
+        """What pooch lets write its temporary file; a server that sends more than the file has is cut off."""
+        headers = {"Accept-Encoding": "identity"}  # compressed on the way, the bar would count other bytes than arrive
+        with (
+            requests.get(url, timeout=timeout_seconds, stream=True, headers=headers) as answer,
+            open(output, "wb") as out,
+        ):
+            answer.raise_for_status()
+            received = 0
+            for piece in answer.iter_content(_CHUNK_BYTES):
+                received += len(piece)
+                if received > file.size_bytes:
+                    raise ValueError(f"more than {file.size_bytes} bytes")
+                out.write(piece)
+                bar.update(len(piece))
+        bar.close()
+
+    path = pooch.retrieve(address, file.checksum, file.name, folder, downloader=transfer)
     os.chmod(path, 0o666 & ~umask())  # pooch's temporary files are for their owner alone
 
 
@@ -155,11 +160,10 @@ def _quiet_pooch() -> Iterator[None]:
 
 
 class _Bar:
-    """What pooch expects of a bar, in tqdm's words, drawn by rich."""
+    """One file's bar."""
 
     def __init__(self, progress: Progress, title: str, size_bytes: int) -> None:
         self._progress, self._task = progress, progress.add_task(title, total=size_bytes)
-        self.total = size_bytes  # pooch writes the server's word here; ours is known to be right
 
     def update(self, num_bytes: int) -> None:
         self._progress.advance(self._task, num_bytes)

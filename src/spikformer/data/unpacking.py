@@ -73,7 +73,8 @@ def _members(archive: Path) -> Iterable[Member]:
     """All members, with a bar for people: these archives have gigabytes."""
     members = zip_members(archive) if zipfile.is_zipfile(archive) else tar_members(archive)
     title, console = f"Unpacking {archive.name}, once", Console(stderr=True)
-    return track(members, title, console=console, transient=True, total=None)
+    hidden = not console.is_terminal  # in a log, rich would leave empty lines
+    return track(members, title, console=console, transient=True, total=None, disable=hidden)
 
 
 def _put_in_place(half: Path, folder: Path) -> None:

@@ -59,6 +59,10 @@ def test_gestures_from_the_archive(given: str, make_gestures, tmp_path: Path) ->
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n12,0,9", "line 2: the class is 12, expected 1"),
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n0,0,9", "the class is 0, expected 1 to 11"),
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,9,9", "starts at 9 and ends at 9 µs"),
+        ("user01_led_labels.csv", f"class,startTime_usec,endTime_usec\n1,9,{2**63}", "expected less than 2⁶³"),
+        ("user01_led_labels.csv", "x" * 2_000_000, "2000000 bytes, expected 1048576 at most"),
+        ("trials_to_train.txt", "a\x1b[31m.aedat", r"names a \[31m\.aedat, but"),
+        ("trials_to_train.txt", 2 * "".join(f"{n}.aedat\n" for n in range(40_000)), r"names 0\.aedat twice"),
     ],
 )
 def test_damaged_gesture_lists(file: str, text: str, sentence: str, make_gestures) -> None:

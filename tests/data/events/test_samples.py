@@ -135,6 +135,14 @@ def test_a_damaged_entry_is_rebuilt(damage: str, recording: Path, cache: FrameCa
     assert entry.read_bytes() == whole
 
 
+def test_an_entry_of_another_shape_is_rebuilt(recording: Path, cache: FrameCache) -> None:
+    split = samples(Clip(str(recording)), cache=cache)
+    first = split[0]
+    cache.put(split._key(split.clips[0]), first[:, :, 1:])
+    assert np.array_equal(split[0], first)
+    assert np.array_equal(cache.get(split._key(split.clips[0])), first)
+
+
 def test_counts_above_a_byte_survive(tmp_path: Path, writers, cache: FrameCache) -> None:
     path = tmp_path / "busy.bin"
     path.write_bytes(writers.formats["nmnist"].write([(t, 3, 4, 1) for t in range(40_000)]))

@@ -69,7 +69,8 @@ _KINDS = {
 def read_cifar(root: str | os.PathLike[str], which: str) -> Cifar:
     """The set "cifar10" or "cifar100" from its archive, its folder, or a folder that holds one of these.
 
-    A set with some of its five training files is read as far as it goes, and a warning says how far.
+    A set with some of its five training files is read as far as it goes, and a warning says how far. Takes three times
+    the files' size of memory, and 100 MB; a file may have 256 MiB, and see `find_files` for archives.
     """
     if which not in _KINDS:
         raise ValueError(f"which must be one of {', '.join(_KINDS)}, got {which!r}.")
@@ -158,7 +159,9 @@ def _read_names(content: bytes, name: str, kind: _Kind) -> tuple[str, ...]:
     if not isinstance(names, list) or len(names) != kind.num_classes:
         raise ValueError(f"{name} should hold the names of {kind.num_classes} classes.")
     texts = tuple(text.decode("latin-1") if isinstance(text, bytes) else text for text in names)
-    if not all(isinstance(text, str) and text for text in texts) or len(set(texts)) != len(texts):
+    if not all(isinstance(text, str) and text and text.isprintable() for text in texts) or len(set(texts)) != len(
+        texts
+    ):
         raise ValueError(f"{name} should hold {kind.num_classes} different names of classes.")
     return texts
 

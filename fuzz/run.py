@@ -1,0 +1,82 @@
+"""Coverage-guided fuzzing of every reader: python -m fuzz.run SECONDS [TARGET …], from the project's folder.
+
+Each target runs in a process of its own, with limits on memory and time for every case. The corpus is kept in
+build/fuzz/corpus/<target>, so that the next run starts where this one ended; finds are put into build/fuzz/finds. Once
+a find is mended, add it to tests/fuzz/finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = Path("build/fuzz")
+MEGABYTES = 512  # that a case may take
+SECONDS = 20  # and how long
+LONGEST = 1 << 18
+
+
+def fuzz(name: str, options: list[str]) -> None:
+    """In this process, to its end."""
+    import atheris
+
+    with atheris.instrument_imports(include=["spikformer", "tarfile", "zipfile", "pickletools"]):
+        from fuzz.targets import TARGETS, run_once
+
+    logging.disable()
+    corpus, scratch = FOLDER / "corpus" / name, Path(tempfile.mkdtemp())
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(TARGETS[name].seeds(scratch)):
+        (corpus / f"seed_{number}").write_bytes(seed)
+
+    def case(content: bytes) -> None:
+        shutil.rmtree(scratch)
+        scratch.mkdir()
+        run_once(name, content, scratch)
+
+    case((corpus / "seed_0").read_bytes())  # what is imported late is not the case's own memory
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MEGABYTES * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    atheris.Setup([sys.argv[0], *options, str(corpus)], case)
+    atheris.Fuzz()
+
+
+def main(seconds: int, names: list[str]) -> int:
+    from fuzz.targets import TARGETS
+
+    if unknown := set(names) - set(TARGETS):
+        sys.exit(f"There is no target {', '.join(sorted(unknown))}; choose from {', '.join(TARGETS)}.")
+    finds = FOLDER / "finds"
+    finds.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for name in names or TARGETS:
+        prefix = f"{finds}/{name}-"
+        options = [f"-max_total_time={seconds}", f"-timeout={SECONDS}", f"-rss_limit_mb={4 * MEGABYTES}"]
+        options += [f"-max_len={LONGEST}", f"-artifact_prefix={prefix}", "-print_final_stats=1", "-verbosity=1"]
+        words = [sys.executable, "-m", "fuzz.run", "--here", name, *options]
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        (FOLDER / f"{name}.log").write_text(done.stdout)
+        cases = re.findall(r"number_of_executed_units: (\d+)", done.stdout)
+        coverage = re.findall(r"cov: (\d+)", done.stdout)
+        found = done.returncode != 0
+        failed |= found
+        told = f"FOUND something, see {FOLDER}/{name}.log" if found else "nothing found"
+        print(
+            f"{name:18} {cases[-1] if cases else '?':>9} cases  {coverage[-1] if coverage else '?':>6} edges  {told}",
+            flush=True,
+        )
+    return int(failed)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--here":
+        fuzz(sys.argv[2], sys.argv[3:])
+    else:
+        sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
