@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.data.images.drawn import HEIGHT, WIDTH, image, png, saved, scene
+from tests.limits import run_limited
 
 from spikformer.data.images import read_picture
 
@@ -176,3 +177,20 @@ def test_a_hint_works_in_every_jpeg_mode_and_changes_no_png(mode: str, tmp_path:
 def test_a_wrong_hint_is_refused(size_hint, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"size_hint must be \(height, width\), each at least 1, got"):
         read_picture(saved(image(), tmp_path / "picture.jpg"), size_hint)
+
+
+def test_memory_follows_the_number_of_pixels(tmp_path: Path) -> None:
+    """24 bytes for each, whatever the mode; and 16 MB for what Pillow loads with its first picture."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    large = image().resize((1000, 1000))
+    paths = [
+        saved(large.convert("RGBA"), tmp_path / "rgba.png"),
+        saved(large.convert("P"), tmp_path / "palette.png", transparency=0),
+        saved(Image.fromarray(np.full((1000, 1000), 65535, np.uint16)), tmp_path / "deep.png"),
+        saved(large.convert("CMYK"), tmp_path / "turned.jpg", exif=exif),
+        saved(large, tmp_path / "picture.webp"),
+    ]
+    imports = "import sys; from spikformer.data.images import read_picture"
+    outcome = run_limited(imports, "for path in sys.argv[1:]: read_picture(path)", *paths, megabytes=24 + 16)
+    assert (outcome.exit_code, outcome.errors) == (0, "")

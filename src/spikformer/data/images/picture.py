@@ -39,7 +39,7 @@ def read_picture(path: str | os.PathLike[str], size_hint: tuple[int, int] | None
     never smaller than the hint. Where a picture is transparent, the page behind it is white. JPEG has no checksum: a
     damaged one that still decodes to the end is not noticed.
 
-    Takes at most 20 bytes of memory for each pixel, of which a file may state MAX_PIXELS, whatever its size.
+    Takes at most 24 bytes of memory for each pixel, of which a file may state MAX_PIXELS, whatever its size.
     """
     path = Path(path)
     if size_hint is not None and (len(size_hint) != 2 or min(size_hint) < 1):
@@ -53,6 +53,8 @@ def read_picture(path: str | os.PathLike[str], size_hint: tuple[int, int] | None
         raise ValueError(
             f"{path} says that it has more than {MAX_PIXELS} pixels; it was not decoded, make it smaller first."
         ) from None
+    except MemoryError:
+        raise  # is not the file's fault
     except Exception as error:  # on damaged files Pillow raises nearly every kind there is
         raise ValueError(f"{path} cannot be read: {_reason(error, path)}.") from None
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))

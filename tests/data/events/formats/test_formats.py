@@ -209,3 +209,31 @@ def test_absurd_lengths_allocate_nothing(writers, some_rows, read):
             read(content, name)
         assert tracemalloc.get_traced_memory()[1] < 2**20, name
         tracemalloc.stop()
+
+
+# What the readers' docstrings say: so many bytes of memory for each of the file, and so many for each event.
+MEMORY = {
+    "dvs128": (8, 0),
+    "davis240": (8, 0),
+    "aedat3": (16, 0),
+    "aedat4": (8, 0),
+    "nmnist": (16, 0),
+    "prophesee": (8, 0),
+    "npy": (2, 16),
+    "npz": (2, 16),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_memory_follows_the_size_of_the_file(name, writers, scratch):
+    written = writers.formats[name]
+    content = written.write([(100 * number, number % 34, 7, 1) for number in range(30_000)])
+    path = scratch / f"many{written.ending}"
+    path.write_bytes(content)
+    read_recording(path)  # what is imported late is not the file's
+    tracemalloc.start()
+    assert len(read_recording(path).x) == 30_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    per_byte, per_event = MEMORY[name]
+    assert peak < per_byte * len(content) + per_event * 30_000 + 100_000

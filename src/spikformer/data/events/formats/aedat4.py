@@ -35,8 +35,8 @@ def read_aedat4(path: Path) -> Recording:
     int64 Unix time in microseconds, int16 column and row from the upper left corner, a byte that is 1 for ON, and
     three of padding. Other streams (frames, IMU, triggers) are left out; of several cameras the first is read.
 
-    A packet may unpack to 256 times its size (see `compression`). Takes three times the memory of all packets
-    unpacked, and at most 64 times that of the header's XML.
+    A packet may unpack to 256 times its size (see `compression`). Takes at most 8 times the memory of all packets
+    unpacked, and 64 times that of the header's XML.
     """
     data = read_source(path, _MAGIC, "an AEDAT 4.0 file")
     try:
