@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.distributed
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 import spikformer as sf
 from spikformer.layers.spiking import batch_norm
@@ -26,12 +27,12 @@ SHAPES = {nn.BatchNorm1d: [(6, 5), (6, 5, 7)], nn.BatchNorm2d: [(3, 5, 4, 6), (1
 CASES = [(kind, shape) for kind, shapes in SHAPES.items() for shape in shapes]
 
 
-def pair(kind: type[nn.Module]) -> tuple[nn.Module, nn.Module]:
+def pair(kind: type[nn.Module], **options) -> tuple[nn.Module, nn.Module]:
     """Torch's norm and ours, with the same weights and buffers."""
-    plain = kind(5, eps=1e-3, momentum=0.2).double()
-    nn.init.normal_(plain.weight)
-    nn.init.normal_(plain.bias)
-    nn.init.normal_(plain.running_mean)
+    plain = kind(5, eps=1e-3, **{"momentum": 0.2, **options}).double()
+    for tensor in (plain.weight, plain.bias, plain.running_mean):
+        if tensor is not None:
+            nn.init.normal_(tensor)
     holder = nn.Sequential(deepcopy(plain))
     sync_norms(holder)
     assert isinstance(holder[0], SyncedBatchNorm)
@@ -82,6 +83,40 @@ def test_copies_of_a_still_image_are_counted_as_elsewhere(repeats: int) -> None:
         assert torch.allclose(batch_norm(synced, x, repeats), expected, atol=1e-12)
     assert buffers_agree(synced, plain)
     assert buffers_agree(synced, copies)
+
+
+OPTIONS = [{"momentum": None}, {"track_running_stats": False}, {"affine": False}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_other_norms_are_torchs_on_all_copies(options: dict, repeats: int) -> None:
+    """A cumulative average, as update_bn wants it; batch statistics alone; no weights."""
+    plain, synced = pair(nn.BatchNorm2d, **options)
+    copies = deepcopy(plain)
+    for _ in range(3):
+        x = torch.randn(3, 5, 4, 4, dtype=torch.float64)
+        expected = copies(x.repeat(repeats, 1, 1, 1))[:3]
+        for norm in (plain, synced):
+            assert torch.allclose(batch_norm(norm, x, repeats), expected, atol=1e-12)
+    assert buffers_agree(plain, copies)
+    assert buffers_agree(synced, copies)
+    for norm in (plain, synced):
+        assert torch.allclose(batch_norm(norm.eval(), x, 1), copies.eval()(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_update_bn_is_the_mean_over_batches(synced: bool) -> None:
+    model, batches = network(), [torch.randn(6, 1, 8, 8, dtype=torch.float64) for _ in range(3)]
+    if synced:
+        sync_norms(model)
+    conv, norm, time_steps = model.stem.stages[0].conv, model.stem.stages[0].norm, model.config.time_steps
+    update_bn(batches, model)
+    seen = [conv(x).repeat(time_steps, 1, 1, 1).transpose(0, 1).flatten(1) for x in batches]
+    assert torch.allclose(norm.running_mean, torch.stack([x.mean(1) for x in seen]).mean(0), atol=1e-12)
+    assert torch.allclose(norm.running_var, torch.stack([x.var(1) for x in seen]).mean(0), atol=1e-12)
+    assert norm.momentum == 0.1
+    assert norm.num_batches_tracked == 3
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

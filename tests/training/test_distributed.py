@@ -20,11 +20,15 @@ BIN = Path(sys.executable).parent
 SCRIPT = Path(__file__).parent / "two_processes.py"
 
 
-def compute(processes: int, norms: str, folder: Path, *words: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def start(processes: int, norms: str, folder: Path, *words: str) -> None:
     folder.mkdir()
     command = [BIN / "torchrun", "--standalone", f"--nproc-per-node={processes}", SCRIPT, norms, folder, *words]
     result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=200)
     assert result.returncode == 0, result.stderr
+
+
+def compute(processes: int, norms: str, folder: Path, *words: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    start(processes, norms, folder, *words)
     return torch.load(folder / "tensors.pt"), json.loads((folder / "figures.json").read_text())
 
 
@@ -62,6 +66,11 @@ def test_two_processes_stopped_by_one_go_on_to_the_same_figures(tmp_path: Path) 
         assert resumed["metrics"][name] == figures["metrics"][name], name
     assert resumed["test"] == figures["test"]
     assert all(torch.equal(stopped["buffers"][name], buffer) for name, buffer in whole["buffers"].items())
+
+
+def test_a_norm_that_is_ruined_on_one_process_ends_both(tmp_path: Path) -> None:
+    start(2, "separate", tmp_path / "two", "diverged")
+    assert sorted(file.name for file in (tmp_path / "two").glob("diverged_*")) == ["diverged_0", "diverged_1"]
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from spikformer.data import open_dataset
-from spikformer.training import Trainer, build_fabric, get_recipe
+from spikformer.training import DivergedError, Trainer, build_fabric, get_recipe
 from spikformer.training.state import SavedState, load_state
 from spikformer.training.together import leave
 
@@ -37,6 +37,15 @@ def main() -> None:
             gradients.update({name: parameter.grad.clone() for name, parameter in trainer.model.named_parameters()})
 
     trainer._optimiser.register_step_pre_hook(keep)
+    if "diverged" in sys.argv:
+        try:
+            for _ in trainer.run():  # after the last step of the epoch, at least, no forward pass mends it
+                if fabric.global_rank == 1:
+                    trainer.model.stem.position.norm.running_var.fill_(float("inf"))
+        except DivergedError:
+            (output / f"diverged_{fabric.global_rank}").touch()
+        fabric.barrier()
+        return
     if "stopped" in sys.argv:
         list(trainer.run(stop=lambda: fabric.global_rank == 1))  # one process is asked, both stop
         assert trainer.stopped

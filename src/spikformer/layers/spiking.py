@@ -73,10 +73,11 @@ def batch_norm(norm: nn.Module, x: Tensor, repeats: int) -> Tensor:
         return norm(x, repeats)
     if not norm.training or repeats == 1 or not isinstance(norm, nn.BatchNorm2d):  # torch's SyncBatchNorm cannot
         return norm(x)
-    assert norm.running_var is not None
-    assert norm.momentum is not None
+    if norm.running_var is None or norm.num_batches_tracked is None:  # track_running_stats=False
+        return norm(x)
     running_var = norm.running_var.data  # .data, because autograd guards the buffer it has saved against any change
-    kept = running_var * (1 - norm.momentum)
+    momentum = 1 / (1 + float(norm.num_batches_tracked)) if norm.momentum is None else norm.momentum
+    kept = running_var * (1 - momentum)
     y = norm(x)
     n = x.numel() // x.shape[1]  # Official: normalises all T copies, so its n is `repeats` times ours
     running_var.sub_(kept).mul_(repeats * (n - 1) / (repeats * n - 1)).add_(kept)

@@ -18,7 +18,7 @@ class SyncedBatchNorm(nn.modules.batchnorm._BatchNorm):
 
     def forward(self, x: Tensor, repeats: int = 1) -> Tensor:
         """`repeats` is how many equal samples each one stands for: only the running variance sees them."""
-        if not self.training:
+        if not self.training and self.running_mean is not None:
             return super().forward(x)
         dtype, x = x.dtype, x.to(torch.promote_types(x.dtype, torch.float32))  # sums of halves would be coarse
         axes = [axis for axis in range(x.ndim) if axis != 1]
@@ -28,18 +28,20 @@ class SyncedBatchNorm(nn.modules.batchnorm._BatchNorm):
         centred = x - mean.view(shape)
         variance = _total(centred.square().sum(axes)) / count
         self._remember(mean.detach(), variance.detach(), count * repeats)
-        scaled = centred * (variance + self.eps).rsqrt().view(shape)
-        return (scaled * self.weight.view(shape) + self.bias.view(shape)).to(dtype)
+        y = centred * (variance + self.eps).rsqrt().view(shape)
+        if self.affine:
+            y = y * self.weight.view(shape) + self.bias.view(shape)
+        return y.to(dtype)
 
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.num_batches_tracked is not None
-        assert self.momentum is not None
+        """Move the running statistics, if there are any: by momentum, or without one as a mean over all batches."""
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
         self.num_batches_tracked.add_(1)
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
+        momentum = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
         unbiased = variance * count / (count - 1)
-        self.running_var.lerp_(unbiased.to(self.running_var.dtype), self.momentum)
+        self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
 
     def _check_input_dim(self, input: Tensor) -> None:
         """Any number of axes will do."""
@@ -68,7 +70,8 @@ def sync_norms(model: nn.Module) -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d):
-                synced = SyncedBatchNorm(child.num_features, child.eps, child.momentum)
+                options = child.affine, child.track_running_stats
+                synced = SyncedBatchNorm(child.num_features, child.eps, child.momentum, *options)
                 synced.weight, synced.bias = child.weight, child.bias
                 synced.running_mean, synced.running_var = child.running_mean, child.running_var
                 synced.num_batches_tracked = child.num_batches_tracked

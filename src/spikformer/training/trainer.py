@@ -260,7 +260,8 @@ class Trainer:
     def _check_finite(self) -> None:
         """A step may ruin the weights, or the statistics of a norm, while its own loss still is a number."""
         tensors = (tensor for tensor in self.model.state_dict().values() if tensor.is_floating_point())
-        if not all(bool(tensor.isfinite().all()) for tensor in tensors):
+        finite = all(bool(tensor.isfinite().all()) for tensor in tensors)
+        if any(any_of(self.fabric, not finite)):  # norms of their own may be ruined on one process alone
             raise DivergedError(self._epitaph())
 
     def _epitaph(self) -> str:
