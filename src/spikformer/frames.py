@@ -8,17 +8,14 @@ from spikformer.config import ModelConfig, check_divisible
 
 
 def check_frames(shape: Sequence[int], config: ModelConfig) -> None:
-    """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size."""
+    """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
+
+    Frames bring their own T, so a batch with samples first cannot be told from one with steps first.
+    """
     if len(shape) not in (4, 5):
         raise ValueError(
             "Expected images [B, C, H, W] or event frames [T, B, C, H, W], "
             f"got {len(shape)} dimensions {list(shape)}; a single image needs x[None]."
-        )
-    if len(shape) == 5 and shape[1] == config.time_steps != shape[0]:
-        raise ValueError(
-            f"Expected event frames [T, B, C, H, W] with T = {config.time_steps} first, got {list(shape)}; "
-            "if samples come first, swap the first two axes; if not, make the model with "
-            f"time_steps={shape[0]}."
         )
     check_frame(shape, config)
 

@@ -62,11 +62,12 @@ def test_a_stream_of_the_wrong_size_is_named() -> None:
         model.step(torch.randn(2, 1, 4, 4), model.initial_state(2, image_size=(8, 8)))
 
 
-def test_samples_before_steps_are_noticed() -> None:
-    """The authors' layout [B, T, C, H, W]; taken as [T, B, …] a neuron would integrate over the batch."""
-    model = sf.create_model("spikformer_tiny_digits_dvs").eval()
-    with pytest.raises(ValueError, match=r"with T = 8 first, got \[3, 8, 2, 16, 16\]; if samples come first"):
-        model(torch.zeros(3, 8, 2, 16, 16))
+@pytest.mark.parametrize("batch_size", [1, 7, 8, 9])
+@pytest.mark.parametrize("time_steps", [1, 4, 8])
+def test_frames_bring_any_number_of_steps_whatever_the_batch(time_steps: int, batch_size: int) -> None:
+    model = sf.create_model("spikformer_tiny_digits_dvs", time_steps=8, depth=1).eval()
+    with torch.no_grad():
+        assert model.forward_steps(torch.zeros(time_steps, batch_size, 2, 16, 16)).shape == (time_steps, batch_size, 10)
 
 
 @pytest.mark.parametrize("batch_size", [0, -1, 2.0])
