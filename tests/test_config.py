@@ -44,6 +44,7 @@ from spikformer.presets import get_preset
         ({"tau": 1.0, "neuron": "plif"}, r"tau must be above 1 for plif, got 1\.0"),
         ({"tau": "2"}, r"tau must be a finite number, .* got '2'"),
         ({"v_threshold": -1.0}, r"v_threshold must be above v_reset \(0\.0\), got -1\.0"),
+        ({"v_reset": None}, r"soft reset is not supported yet"),
         ({"v_reset": 0.75}, r"attention_v_threshold must be above v_reset \(0\.75\), got 0\.5"),
         ({"tau": 3.0, "neuron": "if"}, r"tau has no effect with neuron='if'; leave it 2\.0"),
         ({"v_threshold": 2.0, "neuron": "relu"}, r"v_threshold has no effect with neuron='relu'"),
@@ -108,3 +109,8 @@ def test_the_largest_activation_is_that_of_its_largest_layer() -> None:
     assert config.largest_activation == 4 * 192 * 32 * 32
     assert config.override(mlp_ratio=16.0).largest_activation == 4 * 64 * 384 * 16
     assert config.override(image_size=128, attention="softmax").largest_activation == 4 * 12 * 1024**2
+
+
+def test_a_far_name_is_not_suggested() -> None:
+    with pytest.raises(ValueError, match=r"no field 'detach_reset'; known fields are"):
+        sf.ModelConfig().override(detach_reset=True)

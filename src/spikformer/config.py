@@ -163,6 +163,8 @@ class ModelConfig:
             if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= _LARGEST:
                 allowed = f"from 1 to {_LARGEST:,}"
                 raise ValueError(f"image_size must hold whole numbers {allowed}, got {shown(self.image_size)}.")
+        if self.v_reset is None:
+            raise ValueError("v_reset must be a number, got None: soft reset is not supported yet.")
         reals = ("mlp_ratio", "attention_scale", "tau", "v_threshold", "attention_v_threshold", "v_reset")
         for name in (*reals, "surrogate_alpha"):
             value = getattr(self, name)

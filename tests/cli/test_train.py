@@ -15,6 +15,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 import spikformer as sf
+from spikformer.cli.train import parse
 
 COMMAND = Path(sys.executable).with_name("spikformer")
 SHORT = ("--epochs", "2", "--save-minutes", "0")
@@ -208,3 +209,26 @@ def test_weights_that_remember_too_little_are_refused(about: dict[str, object], 
         ("predict", tmp_path / "weights.safetensors", "x.png"),
     ):
         assert "does not say which data it was trained on" in run_here(*words, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        (["--model.image-size", "16"], (16, 16)),
+        (["--model.image-size=16"], (16, 16)),
+        (["--model.image-size", "16", "8"], (16, 8)),
+        (["--model.image-size", "None"], None),
+        ([], (8, 8)),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--epochs", "3"]])
+def test_an_image_size_is_one_number_or_two(words: list[str], more: list[str], size: tuple | None) -> None:
+    options = parse(["spikformer_tiny_digits", *words, *more])
+    assert options.settings.model.image_size == size
+    assert options.settings.epochs == (3 if more else 20)
+
+
+@pytest.mark.parametrize("sides", [["x"], [], ["8", "8", "8"], ["8", "x"]])
+def test_a_wrong_image_size_is_an_error(sides: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"--model\.image-size must be an integer, two"):
+        parse(["spikformer_tiny_digits", "--model.image-size", *sides])

@@ -87,6 +87,7 @@ def test_the_time_constant_of_a_config_is_taken() -> None:
         (lambda: LIF(tau=0.5), r"tau must be at least 1, got 0\.5"),
         (lambda: PLIF(tau=1.0), r"tau must be above 1 for PLIF, got 1\.0"),
         (lambda: LIF(surrogate="step"), r"surrogate must be one of sigmoid, arctan, got 'step'"),
+        (lambda: LIF(v_reset=None), r"v_reset must be a number, got None: soft reset is not supported yet"),
         (lambda: IF(v_threshold=0.0), r"v_threshold must be above v_reset \(0\.0\), got 0\.0"),
         (lambda: IF(alpha=0.0), r"alpha must be above 0, got 0\.0"),
     ],

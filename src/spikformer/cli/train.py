@@ -88,9 +88,24 @@ def parse(arguments: list[str]) -> Options:
 
 
 def _parsed(arguments: list[str], name: str, settings: Recipe) -> Options:
+    arguments = _with_both_sides(arguments)
     default = Options(recipe=name, settings=settings)
     options: Options = parse_options(Options, "train", __doc__, arguments, default=default)
     return options
+
+
+def _with_both_sides(arguments: list[str]) -> list[str]:
+    """`--model.image-size 32` as 32 32, which its type cannot say."""
+    option = "--model.image-size"
+    arguments = [part for each in arguments for part in (each.split("=") if each.startswith(f"{option}=") else [each])]
+    if option not in arguments:
+        return arguments
+    start = arguments.index(option) + 1
+    end = next((place for place in range(start, len(arguments)) if arguments[place].startswith("--")), len(arguments))
+    sides = arguments[start:end]
+    if sides != ["None"] and not (len(sides) in (1, 2) and all(side.isdecimal() for side in sides)):
+        raise ValueError(f"{option} must be an integer, two (height and width) or None, got {' '.join(sides)!r}.")
+    return [*arguments[:start], *(sides * 2 if sides != ["None"] and len(sides) == 1 else sides), *arguments[end:]]
 
 
 def _folder(options: Options) -> RunFolder:

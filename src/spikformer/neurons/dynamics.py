@@ -19,6 +19,8 @@ class Dynamics:
     alpha: float = 4.0
 
     def __post_init__(self) -> None:
+        if self.v_reset is None:
+            raise ValueError("v_reset must be a number, got None: soft reset is not supported yet.")
         if self.v_threshold <= self.v_reset:
             raise ValueError(
                 f"v_threshold must be above v_reset ({self.v_reset}), got {self.v_threshold}: "
