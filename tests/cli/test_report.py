@@ -12,8 +12,9 @@ from tests.browser import open_browser
 
 import spikformer as sf
 from spikformer.cli import main
+from spikformer.cli.run_measurement import _paper_row
 from spikformer.data import open_dataset
-from spikformer.training import evaluate
+from spikformer.training import evaluate, get_recipe
 
 QUICK = ("--max-samples", "16", "--samples", "2", "--accelerator", "cpu")
 
@@ -71,6 +72,22 @@ def test_a_run_becomes_a_page(trained: Path, capsys) -> None:
         assert browser.complaints == browser.requests == []
         assert browser.run("return document.documentElement.scrollWidth") <= 380
         assert browser.run("return document.querySelectorAll('figure.pictures').length") == 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "data_set", "percent"),
+    [
+        ("spikformer_4_384_cifar10", {}, "cifar10", 95.19),
+        ("spikformer_4_384_cifar10", {"depth": 2}, "cifar10", None),
+        ("spikformer_4_384_cifar10", {"time_steps": 2}, "cifar10", None),
+        ("spikformer_4_384_cifar10", {}, "image_folder", None),
+        ("spikformer_8_384_cifar10_transfer", {}, "cifar10", None),
+        ("spikformer_tiny_digits", {}, "digits", None),
+    ],
+)
+def test_the_paper_is_quoted_for_its_own_model_and_data_only(recipe, overrides, data_set, percent) -> None:
+    row = _paper_row(recipe, get_recipe(recipe).model.override(**overrides), data_set)
+    assert (row and row.accuracy_percent) == percent
 
 
 def test_a_run_in_training_is_reported_and_says_so(copy, capsys) -> None:

@@ -18,10 +18,11 @@ from spikformer.cli.samples import batches
 from spikformer.cli.spiking import chosen_layer, describe_spiking, stem_maps
 from spikformer.cli.watching import Watched, choose_samples, watch_samples
 from spikformer.cli.weights import load_trained, open_data
+from spikformer.config import ModelConfig
 from spikformer.data import DataSet
 from spikformer.models import Spikformer
-from spikformer.presets import PRESETS, get_preset
-from spikformer.training import Evaluation, Reading, RunFolder, evaluate
+from spikformer.presets import PRESETS, PaperRow, get_preset
+from spikformer.training import Evaluation, Reading, RunFolder, evaluate, get_recipe
 from spikformer.training.bounded import read_json
 from spikformer.visualise.report import Accuracy, Run, Sample, Spiking, Weights
 
@@ -112,8 +113,15 @@ class OpenRun:
             spiking=_spiking(model, watched[0], samples[0]) if watched else None,
             settings=settings,
             environment=self.environment,
-            paper=get_preset(recipe).paper if recipe in PRESETS else None,
+            paper=_paper_row(recipe, model.config, self.data.name),
         )
+
+
+def _paper_row(recipe: str, config: ModelConfig, data_set: str) -> PaperRow | None:
+    """What the paper prints of exactly this model on this data set; None for one that was changed."""
+    if recipe not in PRESETS or config != get_preset(recipe).config or data_set != get_recipe(recipe).data_set:
+        return None
+    return get_preset(recipe).paper
 
 
 def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenRun:
