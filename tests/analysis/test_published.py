@@ -9,12 +9,14 @@ from spikformer.presets import get_preset
 
 # Why a figure of the paper is another when it is counted plainly.
 _ROUNDED = "T N² D is 78.7 M, and the paper prints 77"
+_MEAN_RATE = "attention fires less than the mean of all layers"
 _SOFTMAX = "the paper adds something for the softmax that it does not explain"
 _FIRST_CONV = "the paper takes the first convolution of D = 512 for every size"
 _ATTENTION = "the paper counts 4 N² D for the attention of eight blocks, and no head"
 DISAGREE = {
     ("Fig. 1, VSA", "OPs", "T N² D"): ("79", _ROUNDED),
     ("Fig. 1, VSA", "P", "T N² D"): ("361.9", _ROUNDED),
+    ("Fig. 1, SSA", "OPs", "fr T N² D at fr = 33.3%, the mean of all layers by Tab. 2"): ("26.2", _MEAN_RATE),
     ("Tab. 1, CIFAR10-DVS, A_softmax", "OPs", "T N² D; the softmax itself is not counted"): ("16.8", _SOFTMAX),
     ("Tab. 1, CIFAR10-DVS, A_softmax", "P", "T N² D; the softmax itself is not counted"): ("77", _SOFTMAX),
     ("Tab. 1, CIFAR10, A_softmax", "OPs", "T N² D; the softmax itself is not counted"): ("6.3", _SOFTMAX),
@@ -36,8 +38,8 @@ def figures() -> list[PublishedFigure]:
 def test_all_but_these_agree_to_the_last_digit(figures: list[PublishedFigure]) -> None:
     found = {(each.where, each.what, each.counted): each.shown for each in figures if not each.agrees}
     assert found == {key: shown for key, (shown, _) in DISAGREE.items()}
-    assert sum(each.agrees for each in figures) == 37
-    assert len(figures) == 49
+    assert sum(each.agrees for each in figures) == 38
+    assert len(figures) == 51
 
 
 def test_every_printed_number_is_reached_by_some_count_but_for_the_softmax(figures: list[PublishedFigure]) -> None:

@@ -15,9 +15,11 @@ from spikformer.training import Recipe, get_recipe, list_recipes, recipes
 CIFAR_NAMES = [f"spikformer_{size}_{data}" for size in ("4_256", "2_384", "4_384") for data in ("cifar10", "cifar100")]
 CIFAR_NAMES += [f"transformer_4_384_{data}" for data in ("cifar10", "cifar100")]
 LONGER = [f"spikformer_4_384_{data}_400e" for data in ("cifar10", "cifar100")]
-IMAGENET = [f"spikformer_{size}_imagenet" for size in ("8_384", "6_512", "8_512", "10_512", "8_768")]
+IMAGENET = [f"spikformer_{size}_imagenet" for size in ("4_384", "8_384", "6_512", "8_512", "10_512", "8_768")]
 IMAGENET += ["transformer_8_512_imagenet"]
-TRANSFER = [f"spikformer_{size}_{data}_transfer" for size in ("8_384", "8_512") for data in ("cifar10", "cifar100")]
+TRANSFER = [
+    f"spikformer_{size}_{data}_transfer" for size in ("4_384", "8_384", "8_512") for data in ("cifar10", "cifar100")
+]
 EVENTS = ["spikformer_2_256_cifar10dvs", "spikformer_2_256_dvs128"]
 OURS = [
     "spikformer_tiny_digits",

@@ -17,7 +17,7 @@ from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport, twin_macs
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import ModelConfig
 from spikformer.models import Spikformer
-from spikformer.presets import get_preset, list_models
+from spikformer.presets import Preset, get_preset, list_models
 
 _FLOAT_ATTENTION = ("identity", "relu", "leaky_relu", "softmax", "softmax_float_value")
 _VARIANTS = {
@@ -93,14 +93,22 @@ def published_figures() -> list[PublishedFigure]:
 
 
 def _first_figure() -> list[PublishedFigure]:
-    """Fig. 1: vanilla attention of one block of 8-512."""
-    attention = _mixing("spikformer_8_512_imagenet", "softmax", 1.0)
+    """Fig. 1: attention of one block of 8-512, vanilla and spiking."""
+    name = "spikformer_8_512_imagenet"
+    attention = _mixing(name, "softmax", 1.0)
     where, macs = "Fig. 1, VSA", attention.operations().macs
     return [
         PublishedFigure(where, "OPs", "M", "77", macs / 1e6, "T N² D"),
         PublishedFigure(where, "P", "µJ", "354.2", macs * HOROWITZ_45NM.mac_pj / 1e6, "T N² D"),
         PublishedFigure(where, "P", "µJ", "354.2", 77e6 * HOROWITZ_45NM.mac_pj / 1e6, "from the printed OPs"),
+        _spiking_figure(name, 5.5e6 / _mixing(name, "ssa", 1.0).operations().acs, ""),
+        _spiking_figure(name, _mean_rate(get_preset(name)), ", the mean of all layers by Tab. 2"),
     ]
+
+
+def _spiking_figure(name: str, rate: float, whence: str) -> PublishedFigure:
+    millions = _mixing(name, "ssa", rate).operations().acs / 1e6
+    return PublishedFigure("Fig. 1, SSA", "OPs", "M", "5.5", millions, f"fr T N² D at fr = {rate:.1%}{whence}")
 
 
 def _attention_rows() -> list[PublishedFigure]:
@@ -137,9 +145,9 @@ def _imagenet_rows() -> list[PublishedFigure]:
     for name in list_models("spikformer_*_imagenet"):
         preset = get_preset(name)
         paper = preset.paper
-        assert paper is not None
-        assert paper.operations_giga is not None
-        rate = paper.operations_giga * 1e9 / energy_at_rate(preset.config, 1.0).operations().acs
+        if paper is None:
+            continue
+        rate = _mean_rate(preset)
         report = energy_at_rate(preset.config, rate)
         own, rest = report.layers[0], report.layers[1:]
         assert isinstance(own, WeightedLayer)
@@ -154,6 +162,13 @@ def _imagenet_rows() -> list[PublishedFigure]:
             counted = f"its own first convolution, of {preset.config.stage_channels[0]} channels"
             rows.append(PublishedFigure(where, "Power", "mJ", printed, report.energy_mj(), counted))
     return rows
+
+
+def _mean_rate(preset: Preset) -> float:
+    """The one rate in every layer that gives a model's printed operations."""
+    assert preset.paper is not None
+    assert preset.paper.operations_giga is not None
+    return preset.paper.operations_giga * 1e9 / energy_at_rate(preset.config, 1.0).operations().acs
 
 
 def _transformer_rows() -> list[PublishedFigure]:

@@ -149,7 +149,7 @@ def _all_recipes() -> dict[str, Callable[[], Recipe]]:
         found |= {name: partial(cifar, _model(name), data_set) for name in list_models(f"*_?_???_{data_set}")}
         largest = f"spikformer_4_384_{data_set}"
         found[f"{largest}_400e"] = partial(cifar, _model(largest), data_set, epochs=400)
-        for size in ("8_384", "8_512"):
+        for size in ("4_384", "8_384", "8_512"):
             pretrained = _model(f"spikformer_{size}_imagenet")
             found[f"spikformer_{size}_{data_set}_transfer"] = partial(transfer, pretrained, data_set)
     found |= {name: partial(imagenet, _model(name)) for name in list_models("*_imagenet")}
