@@ -162,8 +162,8 @@ def test_import_official(tmp_path: Path, run) -> None:
     assert "Spikformer-2-32: " in result.stdout
     assert "4 heads, T = 4, 10 classes" in result.stdout
     assert "Dropped 8 tensors" in result.stderr
-    x = torch.randn(2, 3, 16, 16)
-    assert torch.equal(sf.load(output)(x), sf.from_official(source, num_heads=4)(x))
+    ours, theirs = sf.load(output).state_dict(), sf.from_official(source, num_heads=4).state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert (
         json.loads(run("import", source, "--num-heads", 4, "--output", output, "--json").stdout)["config"]["depth"] == 2
     )
@@ -206,8 +206,8 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
     assert about["name"] == "image_folder"
     assert about["class_names"] == [f"colour {label}" for label in range(10)]
     assert not about["events"]
-    x = torch.randn(2, 3, 16, 16)
-    assert torch.equal(sf.load(output)(x), sf.from_official(source, num_heads=4)(x)), "the network is the same"
+    ours, theirs = sf.load(output).state_dict(), sf.from_official(source, num_heads=4).state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs), "the network is the same"
     measured = json.loads(run_here("evaluate", output, "--data", colours, "--json").stdout)
     assert measured["num_samples"] == 20
     assert json.loads(run_here("energy", output, "--data", colours, "--json").stdout)["num_samples"] == 20

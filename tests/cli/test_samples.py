@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from rich.table import Table
 
 import spikformer as sf
 from spikformer.analysis.specimens import specimen
-from spikformer.cli.samples import bar, batches, print_table
+from spikformer.cli.samples import bar, batches
 from spikformer.data import open_dataset
 from spikformer.presets import get_preset
 
@@ -74,18 +73,6 @@ def test_nothing_that_can_be_read(trained: Path, photographs: Path, refusal: Cal
     for verb in ("energy", "firing"):
         assert "there were none; give at least one batch" in refusal(verb, trained, "--data", photographs)
     assert list(trained.parent.glob("*.png")) == []
-
-
-def test_a_table_is_as_wide_as_it_is(capsys, monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("one", "two"):
-        table.add_column(title, justify="right")
-    table.add_row("1,234,567,890," * 3, "9,876,543,210," * 3)
-    print_table(table)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert lines[1].split() == ["1,234,567,890," * 3, "9,876,543,210," * 3]
 
 
 def test_a_bar_is_for_terminals(capsys) -> None:

@@ -1,5 +1,8 @@
 """Devices: wrong numbers are said, and every precision takes a step on a CPU."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,3 +109,11 @@ def test_others_need_no_scaler(precision: str, few: DataSet, tmp_path: Path) -> 
     trainer.start()
     trainer.save()
     assert load_state(tmp_path / "state.safetensors").scaler is None
+
+
+def test_the_users_number_of_threads_is_kept() -> None:
+    code = "import torch; from spikformer.training import build_fabric; build_fabric(accelerator='cpu'); "
+    code += "print(torch.get_num_threads())"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]

@@ -105,7 +105,7 @@ def _layer_table(report: EnergyReport) -> Table:
 def _total_table(report: EnergyReport, costs: MemoryCosts | None) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Convention")
-    for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN twin ÷", *(["with memory µJ"] if costs else [])):
+    for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN ÷ SNN", *(["with memory µJ"] if costs else [])):
         table.add_column(title, justify="right")
     for name, shown in _CONVENTIONS.items():
         for first_conv, when in _FIRST_CONV.items():
