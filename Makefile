@@ -8,7 +8,8 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo check test test-avx2 test-scalar lint neon sanitize soak fuzz bench pictures clean
+.PHONY: help install browser demo check test test-avx2 test-scalar lint neon sanitize tsan soak fuzz fuzz-engine bench \
+  pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
@@ -17,6 +18,8 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
+	@echo "make tsan      run the engine's threads under ThreadSanitizer"
+	@echo "make fuzz-engine  look for bytes that crash the engine, under sanitizers, with libFuzzer"
 	@echo "make soak      kill and resume the training command KILLS=100 times within SECONDS=1200, and compare the weights"
 	@echo "make fuzz      look for files that readers mistake, SECONDS=60 for each of TARGETS=\"npz aedat4\" (all)"
 	@echo "make bench     speed and memory of spikformer_4_384_cifar10, the data path and the kernels, on this machine"
@@ -84,7 +87,8 @@ lint: $(INSTALLED)
 # Debian's own compiler and emulator; the flags of the core in CMakeLists.txt, as a release, and warnings are errors. The
 # scalar set's fingerprint on both processors ties ARM's bits to those of this machine.
 NEON := build/neon
-NEON_FLAGS := -std=c++17 -O3 -DNDEBUG -ffp-contract=off -fno-trapping-math -Wall -Wextra -Werror -Ikernels
+CORE_FLAGS := -std=c++17 -ffp-contract=off -fno-trapping-math -Wall -Wextra -Werror -Ikernels
+NEON_FLAGS := $(CORE_FLAGS) -O3 -DNDEBUG
 NEON_SOURCES := tests/neon/compare_sets.cpp kernels/engine/{choice,kernels_scalar,layer}.cpp
 neon:
 	@test -x /usr/bin/aarch64-linux-gnu-g++ -a -x /usr/bin/qemu-aarch64 \
@@ -125,7 +129,55 @@ sanitize: $(SANITIZED)/installed
 	@grep -q __asan_init "$$($(SANITIZED_PYTHON) -c 'import spikformer._native as core; print(core.__file__)')" \
 	  || { echo "Python imports a native core without sanitizers; remove $(SANITIZED) and try again." >&2; exit 1; }
 	$(SANITIZED_PYTHON) -m pytest --capture=sys tests/engine tests/neurons \
-	  --deselect tests/engine/test_engine_refuses.py::test_after_a_call_that_had_no_memory_it_goes_on
+	  --deselect tests/engine/test_engine_refuses.py::test_after_a_call_that_had_no_memory_it_goes_on \
+	  --deselect tests/engine/test_allocations.py
+
+# The engine's own threads, without Python. The neurons of training (kernels/lif.cpp) share their work by OpenMP, whose
+# library is not compiled for ThreadSanitizer, and are not in it.
+ENGINE_SOURCES := kernels/engine/{attention,build,choice,chunk,kernels_scalar,layer,lists,network,products,threads}.cpp
+TSAN := build/tsan
+tsan:
+	@echo "==> Running the engine's threads under ThreadSanitizer (a minute or two)"
+	@mkdir -p $(TSAN)
+	g++ $(CORE_FLAGS) -O1 -g -fsanitize=thread tests/native/threads.cpp $(ENGINE_SOURCES) -o $(TSAN)/threads
+	TSAN_OPTIONS=halt_on_error=1 $(TSAN)/threads
+
+# Debian's clang, which brings libFuzzer. What it learns stays in build/fuzz-engine/corpus; bytes that crash the engine
+# are kept in build/fuzz-engine/finds, and `build/fuzz-engine/fuzz FILE` runs one again.
+fuzz-engine: SECONDS := 300
+FUZZ := build/fuzz-engine
+FUZZ_FLAGS := $(CORE_FLAGS) -O1 -g -D_GLIBCXX_ASSERTIONS -fno-omit-frame-pointer \
+  -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mpopcnt
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
+ifeq ($(shell uname -m),x86_64)
+FUZZ_FLAGS += -DSPIKFORMER_HAS_X86
+FUZZ_SETS := $(FUZZ)/kernels_avx2.o $(FUZZ)/kernels_avx512.o
+endif
+$(FUZZ)/kernels_avx2.o: FUZZ_FLAGS += $(AVX2)
+$(FUZZ)/kernels_avx512.o: FUZZ_FLAGS += $(AVX512)
+$(FUZZ)/%.o: kernels/engine/%.cpp $(wildcard kernels/engine/*.hpp kernels/engine/*.inl) | clang
+	@mkdir -p $(FUZZ)
+	clang++ $(FUZZ_FLAGS) -c $< -o $@
+
+.PHONY: clang
+clang:
+	@test -x /usr/bin/clang++ \
+	  || { echo "==> Installing clang"; \
+	       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	         clang libclang-rt-dev >/dev/null; } \
+	  || { echo "Debian's clang and libclang-rt-dev could not be installed; install them as root." >&2; exit 1; }
+
+FUZZ_OBJECTS := $(patsubst kernels/engine/%.cpp,$(FUZZ)/%.o,$(shell echo $(ENGINE_SOURCES))) $(FUZZ_SETS)
+$(FUZZ)/fuzz: tests/native/fuzz_engine.cpp $(FUZZ_OBJECTS)
+	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@
+
+fuzz-engine: $(FUZZ)/fuzz
+	@echo "==> Fuzzing the engine for $(SECONDS) seconds: at most 20 seconds and 2 GB for a case"
+	@mkdir -p $(FUZZ)/corpus $(FUZZ)/finds
+	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 nice $(FUZZ)/fuzz $(FUZZ)/corpus \
+	  -max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=2048 -len_control=10 \
+	  -artifact_prefix=$(FUZZ)/finds/ -print_final_stats=1
 
 KILLS := 100
 soak: SECONDS := 1200

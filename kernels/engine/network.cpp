@@ -67,10 +67,13 @@ void Network::reserve_desks(const Input& input) {
 
 void Network::run(const Input& input, const float* state, float* next_state, float* logits) {
     const std::lock_guard<std::mutex> lock(running);
-    reserve_desks(input);
-    no_bias.assign(position.width(), 0.0f);
     reports.clear();
     recorded.clear();
+    if (input.batch_size == 0) {
+        return;  // its steps may be many, and nothing holds them
+    }
+    reserve_desks(input);
+    no_bias.assign(position.width(), 0.0f);
     const std::size_t together = samples_together(input);
     for (std::size_t first = 0; first < input.batch_size; first += together) {
         const std::size_t count = std::min(together, input.batch_size - first);

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.drawn import BEST
 
 import spikformer as sf
 from spikformer.engine import calibration
@@ -27,7 +28,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("steps", [1, 4])
 def test_it_is_a_density(steps: int) -> None:
-    assert 0 < measure_crossover("best", steps) <= 1
+    assert 0 < measure_crossover(BEST, steps) <= 1
 
 
 def test_it_is_measured_once_for_a_machine(cache: Path, case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,18 +94,18 @@ def test_one_that_is_given_is_for_streams_too(cache: Path, case) -> None:
 def test_a_damaged_file_is_measured_and_written_again(
     cache: Path, content: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crossover_of("best", 4)
+    crossover_of(BEST, 4)
     (key,) = json.loads(cache.read_text())
     forget(monkeypatch)
     cache.write_bytes(content.replace("KEY", key).encode(errors="surrogateescape"))
-    assert 0 < crossover_of("best", 4) <= 1
+    assert 0 < crossover_of(BEST, 4) <= 1
     assert 0 < json.loads(cache.read_text())[key] <= 1
 
 
 def test_numbers_of_other_processors_stay(cache: Path) -> None:
     cache.parent.mkdir()
     cache.write_text(json.dumps({"another machine": 0.5, "damaged": 7.0}))
-    found = crossover_of("best", 4)
+    found = crossover_of(BEST, 4)
     kept = json.loads(cache.read_text())
     assert sorted(kept.values()) == sorted([0.5, found])
     assert kept["another machine"] == 0.5
@@ -139,4 +140,4 @@ def test_a_cache_that_is_no_file_does_no_harm(cache: Path, case, spoil: Callable
 
 def test_a_home_that_nobody_knows_does_no_harm(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPIKFORMER_CACHE", "~nobody-of-this-name/cache")
-    assert 0 < crossover_of("best", 4) <= 1
+    assert 0 < crossover_of(BEST, 4) <= 1

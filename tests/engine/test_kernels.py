@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.drawn import SETS, assert_same_bits, densities, draw_floats, draw_spikes, quickly, seeds
 
 from spikformer import _native
+from spikformer.engine.native import chosen_instructions
 from spikformer.engine.reference import (
     add_spikes_reference,
     attend_reference,
@@ -38,7 +39,7 @@ neurons = st.tuples(
 
 def test_there_is_always_a_set_and_the_best_is_one_of_them() -> None:
     assert SETS[0] == "scalar"
-    assert _native.Kernels("best").name == SETS[-1]
+    assert _native.Kernels(chosen_instructions()).name == SETS[-1]
     assert all(64 % _native.Kernels(name).tile == 0 for name in SETS)
 
 
@@ -171,7 +172,7 @@ def test_read_out(tokens: int, width: int, classes: int, seed: int) -> None:
 
 
 def test_results_are_the_callers_own_whatever_other_threads_do() -> None:
-    kernels = _native.Kernels("best")
+    kernels = _native.Kernels(SETS[-1])
     spikes = [draw_spikes(np.random.default_rng(seed), 0.3, 90, 70) for seed in range(40)]
     with ThreadPoolExecutor(4) as threads:
         ours = list(threads.map(lambda x: kernels.attend(*[pack_spikes(x)] * 3, 70, 1.0, "key_value_first"), spikes))

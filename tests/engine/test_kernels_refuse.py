@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.engine import drawn
 from tests.engine.drawn import needs_whole
 
 from spikformer import _native
 
-BEST = _native.Kernels("best")
+BEST = _native.Kernels(drawn.BEST)
 LAYER = BEST.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))  # 576 inputs, 128 outputs when padded
 SCALAR = _native.Kernels("scalar")
 SCALAR_LAYER = SCALAR.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.engine.drawn import BEST
 
 from spikformer import _native
 
@@ -15,7 +16,7 @@ def zeros(*shape: int) -> np.ndarray:
 
 def stem(num_stages: int = 1, channels: int = 3, pooled: bool = False) -> _native.Network:
     """Stages of equally many channels in and out, and the position embedding."""
-    network = _native.Network("best", 1)
+    network = _native.Network(BEST, 1)
     for index in range(num_stages):
         network.add_stage(f"stages.{index}", zeros(channels, 9, channels), zeros(channels), NEURON, pooled)
     network.set_position("position", zeros(channels, 9, channels), zeros(channels), NEURON)
@@ -38,7 +39,7 @@ def test_a_complete_network_answers() -> None:
 
 
 def test_a_head_needs_an_embedding_to_read() -> None:
-    network = _native.Network("best", 1)
+    network = _native.Network(BEST, 1)
     with pytest.raises(ValueError, match="head"):
         network.set_head(zeros(2, 0), zeros(2))
     with pytest.raises(ValueError, match="head"):
@@ -60,7 +61,7 @@ def test_halvings_do_not_overflow() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_weights_are_finite(value: float) -> None:
-    network = _native.Network("best", 1)
+    network = _native.Network(BEST, 1)
     for weights, bias in ((zeros(3, 9, 3) + value, zeros(3)), (zeros(3, 9, 3), zeros(3) + value)):
         with pytest.raises(ValueError, match="finite"):
             network.add_stage("stage", weights.astype(np.float32), bias.astype(np.float32), NEURON, False)
@@ -79,3 +80,9 @@ def test_a_way_is_one_of_three(way: int) -> None:
     with pytest.raises(ValueError, match="way must be 0, 1 or 2"):
         network.way = way
     assert network.way == 0
+
+
+def test_a_call_of_no_samples_takes_no_memory() -> None:
+    network = complete()
+    network.run(np.empty((0, 3, 2, 2), np.float32), 2**38, None, None, np.empty((2**38, 0, 2), np.float32))
+    assert network.buffer_bytes == 0
