@@ -173,10 +173,10 @@ $(FUZZ)/fuzz: tests/native/fuzz_engine.cpp $(FUZZ_OBJECTS)
 	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@
 
 fuzz-engine: $(FUZZ)/fuzz
-	@echo "==> Fuzzing the engine for $(SECONDS) seconds: at most 20 seconds and 2 GB for a case"
+	@echo "==> Fuzzing the engine for $(SECONDS) seconds: at most 60 seconds and 2 GB for a case"
 	@mkdir -p $(FUZZ)/corpus $(FUZZ)/finds
 	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 nice $(FUZZ)/fuzz $(FUZZ)/corpus \
-	  -max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=2048 -len_control=10 \
+	  -max_total_time=$(SECONDS) -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=2048 -len_control=10 \
 	  -artifact_prefix=$(FUZZ)/finds/ -print_final_stats=1
 
 KILLS := 100
