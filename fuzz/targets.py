@@ -14,6 +14,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,6 +98,12 @@ def _array_seeds(_: Path) -> Iterator[bytes]:
         yield file.getvalue()
 
 
+@cache
+def _checkpoint_members() -> dict[str, bytes]:
+    with zipfile.ZipFile(CHECKPOINT) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
 def _pickle_of(content: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("data.pkl"))
@@ -104,9 +111,9 @@ def _pickle_of(content: bytes) -> bytes:
 
 
 def _read_checkpoint_pickle(content: bytes, folder: Path) -> None:
-    with zipfile.ZipFile(CHECKPOINT) as source, zipfile.ZipFile(folder / "weights.pth", "w") as archive:
-        for name in source.namelist():
-            archive.writestr(name, content if name.endswith("data.pkl") else source.read(name))
+    with zipfile.ZipFile(folder / "weights.pth", "w") as archive:
+        for name, stored in _checkpoint_members().items():
+            archive.writestr(name, content if name.endswith("data.pkl") else stored)
     sf.from_official(folder / "weights.pth", num_heads=4)
 
 

@@ -15,8 +15,8 @@ from tests.data.conftest import STREAM, aedat4_events, aedat4_header, aedat4_pac
 from tests.data.images.drawn import png
 from tests.limits import run_limited
 
-MEGABYTES = 100  # that a reader may take for any of them
-SECONDS = 3  # and how long; on a busy machine Python itself may take one
+MEGABYTES = 64  # that a reader may take for any of them
+SECONDS = 3  # of a processor
 
 READERS = """
 import json, sys, time
@@ -35,14 +35,14 @@ readers = {
 """
 READ_EACH = """
 for path in sys.argv[1:]:
-    start, message = time.perf_counter(), ""
+    start, message = time.process_time(), ""
     try:
         readers[Path(path).parent.name](path)
     except ValueError as error:
         message = str(error)
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-    print(json.dumps([path, message, time.perf_counter() - start]))
+    print(json.dumps([path, message, time.process_time() - start]))
 """
 
 
@@ -128,7 +128,6 @@ NAME = tar_header("1", 5, tarfile.GNUTYPE_LONGNAME) + b"1.bin".ljust(512, b"\0")
 PAX = tar_header("1", 24, tarfile.XGLTYPE) + b"12 a=11111\n12 b=22222\n".ljust(512, b"\0")
 SENSOR = STREAM.format(number=0, kind="EVTS", width=4096, height=4096)
 BIG = bytes(40_000_000)
-HARMLESS = ("picture/text.png", "picture/profile.png")  # what they would waste is left out
 BOMBS = {
     "archive/deflate.zip": lambda: zipped("1.bin", BIG),
     "archive/bzip2.zip": lambda: zipped("1.bin", BIG, zipfile.ZIP_BZIP2),
@@ -198,7 +197,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, tuple[str, 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_is_reported_before_it_goes_off(bomb: str, outcomes: dict[Path, tuple[str, float]]) -> None:
     ((path, (message, seconds)),) = [(path, said) for path, said in outcomes.items() if str(path).endswith(bomb)]
-    assert message.startswith(str(path)) or (bomb in HARMLESS and not message)
+    assert message.startswith(str(path))
     assert message.isprintable()
     assert len(message) < len(str(path)) + 300
     assert seconds < SECONDS

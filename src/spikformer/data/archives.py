@@ -133,6 +133,7 @@ class _TarInfo(tarfile.TarInfo):
 
 
 def _check_size(claimed: int, path: Path, limit: int | None = None) -> None:
-    most = largest_content(path.stat().st_size) if limit is None else limit
+    most = largest_content(path.stat().st_size)
+    most = most if limit is None else min(most, limit)
     if claimed > most:
         raise ValueError(f"{path} claims to hold {claimed} bytes, more than the {most} that such a file can have.")
