@@ -17,7 +17,8 @@ def batch_invariant(function: Callable[..., Tensor], *samples: Tensor, training:
     """function(*samples) of tensors [B, …], in float64 inference one sample at a time."""
     if training or samples[0].dtype != torch.float64 or torch.jit.is_tracing():  # a trace is for any batch
         return function(*samples)
-    return torch.cat([function(*sample) for sample in zip(*(x.split(1) for x in samples), strict=True)])
+    alone = zip(*(x.split(1) for x in samples), strict=True)
+    return torch.cat([function(*(x.clone() for x in sample)) for sample in alone])
 
 
 class Linear(nn.Linear):
