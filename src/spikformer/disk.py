@@ -83,6 +83,8 @@ def remove_stale(temp: Path) -> bool:
         return stale
     except FileNotFoundError:
         return True
+    except OSError:  # a file of another user
+        return False
     finally:
         os.close(file)
 
