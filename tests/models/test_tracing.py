@@ -17,20 +17,27 @@ def small(name: str, dtype: torch.dtype = torch.float32, **overrides) -> sf.Spik
     return specimen(shrunk(name, depth=1, embed_dim=32, num_heads=4, time_steps=2, **overrides), dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", ["spikformer_tiny_digits", "spikformer_2_256_dvs128", "transformer_4_384_cifar10"])
-@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize(
+    ("name", "dtype", "grad"),
+    [
+        ("spikformer_tiny_digits", torch.float32, False),
+        ("spikformer_tiny_digits", torch.float64, True),
+        ("spikformer_2_256_dvs128", torch.float32, False),
+        ("transformer_4_384_cifar10", torch.float32, False),
+    ],
+)
 def test_a_trace_is_the_model_on_any_batch(name: str, dtype: torch.dtype, grad: bool, tmp_path: Path) -> None:
     model = small(name, dtype)
     with torch.set_grad_enabled(grad):
-        traced = torch.jit.trace(model, frames_for(model.config, batch_size=3, dtype=dtype))
+        traced = torch.jit.trace(model, frames_for(model.config, batch_size=3, dtype=dtype), check_trace=False)
     torch.jit.save(traced, tmp_path / "model.pt")
+    loaded = torch.jit.load(tmp_path / "model.pt")
     with torch.no_grad():
         for batch_size in (1, 2, 5):
             x = frames_for(model.config, batch_size=batch_size, dtype=dtype, seed=batch_size)
             expected = model(x)
             assert expected.std(1).min() > 0
-            for network in (traced, torch.jit.load(tmp_path / "model.pt")):
+            for network in (traced, loaded):
                 assert torch.allclose(network(x), expected, atol=1e-5)
 
 
