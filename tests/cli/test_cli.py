@@ -44,7 +44,8 @@ def test_wrong_use_is_a_sentence(run_here) -> None:
     assert "there is no verb 'trian'; did you mean 'train'?" in run_here("trian", code=2).stderr
     assert "there is no verb 'xyz'; choose from models" in run_here("xyz", code=2).stderr
     assert "--batch-size must be at least 1, got 0" in run_here("evaluate", "x", "--batch-size", 0, code=2).stderr
-    assert "expected an integer, got 'abc'" in run_here("train", "--epochs", "abc", code=2).stderr
+    boxed = run_here("train", "--epochs", "abc", code=2).stderr.replace("│", " ")
+    assert "expected an integer, got 'abc'" in " ".join(boxed.split()), "in any width"
     assert "There is no recipe 'nothing'" in run_here("train", "nothing", code=2).stderr
     assert "epochs must be a whole number of at least 1, got 0" in run_here("train", "--epochs", 0, code=2).stderr
     assert "No model matches 'nothing*'" in run_here("models", "nothing*", code=2).stderr

@@ -93,7 +93,10 @@ def test_train_and_evaluate_on_a_folder_with_a_bad_file(photographs: Path, tmp_p
     options = ("--data-set", "image_folder", "--data", photographs, "--batch-size", 12, "--output", tmp_path / "run")
     trained = run("train", "spikformer_tiny_digits", *options, "--epochs", 6)
     assert trained.stderr.count("train/cat/3.jpg cannot be read") == 1
-    assert "6 readings failed and were replaced; `spikformer data check` lists the files" in trained.stdout
+    assert (
+        "6 reads of samples failed and used another sample instead; `spikformer data check` lists the files"
+        in trained.stdout
+    )
     weights = tmp_path / "run" / "last.safetensors"
     measured = json.loads(run("evaluate", weights, "--data", photographs, "--json").stdout)
     assert (measured["num_samples"], measured["unreadable"]) == (7, 1)

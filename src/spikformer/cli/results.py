@@ -68,6 +68,6 @@ def show_results(results: dict[str, Any]) -> None:
         say(SILENT)
     if results["unreadable"]:
         count = results["unreadable"]
-        samples = "1 sample" if count == 1 else f"{count} samples"
-        say(f"{samples} could not be read and others took their place; `spikformer data check` lists the files.")
+        reads = f"{count} {'read' if count == 1 else 'reads'} of samples failed and used another sample instead"
+        say(f"{reads}; `spikformer data check` lists the files.")
     say(f"{results['seconds']:.0f} s of training in {results['run']}")
