@@ -8,13 +8,14 @@ INSTALLED := .venv/installed
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install browser demo check test test-avx2 test-scalar lint neon sanitize tsan soak fuzz fuzz-engine bench \
+.PHONY: help install browser demo check test test-slow test-avx2 test-scalar lint neon sanitize tsan soak fuzz fuzz-engine bench \
   pictures clean
 
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
 	@echo "make check     lint, types and the core tests, in under a minute: run it before every commit"
-	@echo "make test      lint, types and every test"
+	@echo "make test      lint, types and all tests but the slow ones, in ten minutes"
+	@echo "make test-slow the slow tests: whole commands, several processes, benchmarks
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
@@ -65,14 +66,18 @@ check: lint
 
 test: lint browser
 	@echo "==> Running the tests"
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(INSTALLED) browser
+	@echo "==> Running the slow tests: whole commands, several processes, benchmarks"
+	$(BIN)/python -m pytest -n 2 -m slow
 
 # The numeric tests again as on a CPU with AVX2 alone: PyTorch, MKL, oneDNN and our own kernels.
 NUMERIC := tests/analysis tests/engine tests/layers tests/models tests/neurons tests/parity tests/training
 test-avx2: $(INSTALLED)
 	@echo "==> Running the numeric tests with everything held to AVX2"
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 SPIKFORMER_INSTRUCTIONS=avx2 \
-	  $(BIN)/python -m pytest -n 2 $(NUMERIC)
+	  $(BIN)/python -m pytest -n 2 -m "not slow" $(NUMERIC)
 
 test-scalar: $(INSTALLED)
 	@echo "==> Running the kernels' tests with scalar kernels"

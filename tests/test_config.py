@@ -8,6 +8,8 @@ import pytest
 import spikformer as sf
 from spikformer.presets import get_preset
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),

@@ -11,6 +11,8 @@ import pytest
 
 from spikformer.disk import TEMP_SUFFIX, atomic_file, write_atomically
 
+pytestmark = pytest.mark.core
+
 WRITE = """
 import os, signal, sys
 from pathlib import Path

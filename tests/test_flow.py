@@ -10,6 +10,8 @@ import pytest
 
 import spikformer as sf
 
+pytestmark = pytest.mark.core
+
 SOURCE = Path(sf.__file__).parent
 FLOW = [
     "vocabulary",

@@ -6,6 +6,8 @@ import torch
 import spikformer as sf
 from spikformer.presets import PRESETS, get_preset
 
+pytestmark = pytest.mark.core
+
 EXPECTED = {  # weights that the authors' network never uses excluded
     "spikformer_4_384_imagenet": 9.701,
     "spikformer_8_384_imagenet": 16.816,

@@ -11,6 +11,8 @@ import pytest
 from spikformer.analysis.golden import FOLDER
 from spikformer.cli import VERBS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

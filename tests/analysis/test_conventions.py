@@ -7,6 +7,8 @@ import pytest
 
 from spikformer.analysis.conventions import AttentionLayer, Operations, WeightedLayer
 
+pytestmark = pytest.mark.core
+
 # 1,000 MACs in each of 4 steps; of its inputs half are 0, 0.3 are 1 and 0.2 are 2.
 SUMS = WeightedLayer(
     "sums", "linear", 1000, 4, mean_input=0.7, density=0.5, ones=0.3, binary=False, spiking=True, once=False

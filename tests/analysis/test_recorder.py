@@ -13,6 +13,8 @@ from spikformer.analysis.recorder import Record, record, spike_counts
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.models import Spikformer
 
+pytestmark = pytest.mark.core
+
 CIFAR, EVENTS, TINY = "spikformer_4_384_cifar10", "spikformer_2_256_dvs128", "spikformer_tiny_digits"
 NEURONS = {
     "lif": {},

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 import spikformer as sf
 from spikformer.analysis.specimens import specimen
 from spikformer.data import open_dataset
 from spikformer.presets import get_preset
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_engine.py"
 

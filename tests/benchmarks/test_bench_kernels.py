@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from spikformer import _native
+
+pytestmark = pytest.mark.slow
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_kernels.py"
 

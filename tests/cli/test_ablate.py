@@ -19,6 +19,8 @@ from safetensors.torch import save_file
 import spikformer as sf
 from spikformer.cli import main
 
+pytestmark = pytest.mark.slow
+
 COMMAND = Path(sys.executable).with_name("spikformer")
 SMALL = ("--model.depth", 1, "--model.embed-dim", 16, "--epochs", 4)
 

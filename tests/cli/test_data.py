@@ -89,6 +89,7 @@ def test_check_of_a_good_set(recordings: Path, run) -> None:
         assert text == "event_folder: all 48 samples can be read (train, validation, test)\n"
 
 
+@pytest.mark.slow
 def test_train_and_evaluate_on_a_folder_with_a_bad_file(photographs: Path, tmp_path: Path, run) -> None:
     options = ("--data-set", "image_folder", "--data", photographs, "--batch-size", 12, "--output", tmp_path / "run")
     trained = run("train", "spikformer_tiny_digits", *options, "--epochs", 6)
@@ -106,6 +107,7 @@ def test_train_and_evaluate_on_a_folder_with_a_bad_file(photographs: Path, tmp_p
         assert "3.jpg cannot be read" in run(*words, "--strict", code=2).stderr
 
 
+@pytest.mark.slow
 def test_train_on_a_folder_of_recordings(recordings: Path, tmp_path: Path, run, monkeypatch) -> None:
     monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path / "cache"))
     options = ("--data-set", "event_folder", "--data", recordings, "--batch-size", 10, "--output", tmp_path / "run")

@@ -14,6 +14,8 @@ import spikformer as sf
 from spikformer.cli.terminal import Terminal, print_table, printable, shortened
 from spikformer.data import open_dataset
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize(
     ("text", "shown"),

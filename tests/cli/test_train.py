@@ -60,6 +60,7 @@ def test_what_a_run_leaves(whole: Path) -> None:
         assert picture.width > 1000
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_mid_epoch_ends_as_one_that_was_not(whole: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "killed"
     process = start(*SHORT, "--output", folder)
@@ -86,6 +87,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_its_first_weights_and_before_their_state_resumes(whole: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "killed"
     words = ["train", "--epochs", "2", "--output", str(folder)]
@@ -96,6 +98,7 @@ def test_a_run_killed_after_its_first_weights_and_before_their_state_resumes(who
     assert same_weights(folder / "last.safetensors", whole / "last.safetensors")
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(whole: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "stopped"
     process = start("--epochs", "2", "--workers", "1", "--output", folder)
@@ -143,6 +146,7 @@ def test_mistakes_are_sentences(whole: Path, tmp_path: Path, run_here) -> None:
         assert (tmp_path / "metrics.csv").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_weights_of_another_size_and_other_classes_are_a_start(whole: Path, tmp_path: Path, run) -> None:
     for label, name in enumerate(("dark", "bright")):
         for split, count in (("train", 20), ("test", 4)):

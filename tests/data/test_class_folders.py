@@ -7,6 +7,8 @@ import pytest
 from spikformer.data import DamagedFilesError
 from spikformer.data.class_folders import ClassFolders, Kind, scan_folders
 
+pytestmark = pytest.mark.core
+
 PICTURES = Kind("images", (".jpg", ".jpeg", ".png", ".tiff", ".webp"))
 
 

@@ -78,7 +78,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.server.release.wait(10)
                 return
             case ["interrupted"]:
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # Ctrl-C, while the client waits
+                self.server.release.wait(0.5)  # until the client has what was sent, and waits
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # Ctrl-C
                 self.server.release.wait(10)
                 return
         self.wfile.write(content[len(content) // 2 :])

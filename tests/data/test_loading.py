@@ -11,6 +11,8 @@ from PIL import Image
 
 from spikformer.data import ArraySamples, DataSet, Loader, open_dataset
 
+pytestmark = pytest.mark.core
+
 
 def numbered(count: int) -> DataSet:
     """A set whose samples say their own index."""

@@ -6,6 +6,8 @@ import pytest
 from spikformer.data import ArraySamples
 from spikformer.data.splits import Subset, complete_splits, first_of_each_class, hold_out
 
+pytestmark = pytest.mark.core
+
 
 def numbered(labels: list[int]) -> Subset:
     return Subset.whole(ArraySamples(np.arange(len(labels))[:, None], np.array(labels), "numbers"))

@@ -110,13 +110,19 @@ def test_any_finite_voltage_is_a_state(engine, images) -> None:
 
 
 def test_logits_that_are_not_finite_are_no_answer(engine, images, tmp_path) -> None:
-    large = np.full_like(engine.plan.head_weights, 3e38)
-    Engine(replace(engine.plan, head_weights=large)).save(tmp_path / "large.engine")
-    loaded = sf.load_engine(tmp_path / "large.engine")
-    for call in (loaded, loaded.forward_steps, loaded.spikes, lambda x: loaded.step(x, loaded.initial_state(5))):
+    def with_head(weight: float, bias: float) -> Engine:
+        plan = replace(engine.plan, head_weights=engine.plan.head_weights * 0, head_bias=engine.plan.head_bias * 0)
+        plan.head_weights[:], plan.head_bias[:] = weight, bias  # behind the back of the plan, which would raise
+        return Engine(plan)
+
+    large = with_head(3e38, 0)
+    large.save(tmp_path / "large.engine")
+    with pytest.raises(ValueError, match=r"large\.engine .*head\.weights"):
+        sf.load_engine(tmp_path / "large.engine")
+    for call in (large, large.forward_steps, large.spikes, lambda x: large.step(x, large.initial_state(5))):
         with pytest.raises(ValueError, match=r"logits of Engine\(.*\) are NaN or infinite"):
             call(images)
-    steps_alone = Engine(replace(engine.plan, head_weights=0 * large, head_bias=engine.plan.head_bias * 0 + 3e38))
+    steps_alone = with_head(0, 3e38)
     assert np.isfinite(steps_alone.forward_steps(images)).all()
     with pytest.raises(ValueError, match="NaN or infinite"):
         steps_alone(images)  # the sum over steps is not finite

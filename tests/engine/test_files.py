@@ -16,6 +16,8 @@ from safetensors.numpy import load_file, save_file
 import spikformer as sf
 from spikformer.engine.files import is_engine_file
 
+pytestmark = pytest.mark.core
+
 
 @pytest.fixture(scope="module")
 def saved(case, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -29,6 +29,8 @@ from spikformer.engine.reference import (
     unpack_spikes,
 )
 
+pytestmark = pytest.mark.core
+
 neurons = st.tuples(
     st.sampled_from([1.0, 0.5, 1 / 1.7]),
     st.sampled_from([0.0, 1.0]),

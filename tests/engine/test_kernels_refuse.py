@@ -10,6 +10,8 @@ from tests.engine.drawn import needs_whole
 
 from spikformer import _native
 
+pytestmark = pytest.mark.core
+
 BEST = _native.Kernels(drawn.BEST)
 LAYER = BEST.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))  # 576 inputs, 128 outputs when padded
 SCALAR = _native.Kernels("scalar")

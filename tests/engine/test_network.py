@@ -6,6 +6,8 @@ from tests.engine.drawn import BEST
 
 from spikformer import _native
 
+pytestmark = pytest.mark.core
+
 NEURON = (0.5, 1.0, 1.0, 0.0)
 PARTS = ("query", "key", "value", "projection", "hidden", "output")
 

@@ -30,6 +30,8 @@ from spikformer.engine.reference import (
     whole_linear_reference,
 )
 
+pytestmark = pytest.mark.core
+
 HALF_A_STEP = 2.0**-22.99  # of the largest weight, at most: how far a weight in whole numbers is off
 
 

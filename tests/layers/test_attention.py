@@ -7,6 +7,8 @@ from spikformer import ModelConfig
 from spikformer.layers import SpikingSelfAttention
 from spikformer.layers.mixing import TokenMixing, merge_heads, split_heads
 
+pytestmark = pytest.mark.core
+
 VARIANTS = ["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
 
 

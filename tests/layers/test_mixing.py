@@ -17,6 +17,8 @@ from spikformer.layers.mixing import (
     split_heads,
 )
 
+pytestmark = pytest.mark.core
+
 
 @given(tokens=st.integers(1, 70), features=st.integers(1, 70), density=st.floats(0, 1), seed=st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,8 @@ from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.layers.mixing import softmax_product
 from spikformer.layers.products import Conv2d, Linear, batch_invariant
 
+pytestmark = pytest.mark.core
+
 
 def at_another_address(x: Tensor) -> Tensor:
     """Equal, and eight bytes off any alignment."""

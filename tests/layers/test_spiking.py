@@ -1,11 +1,14 @@
 """The conv-norm-spike unit: a still image is computed once and leaves the same traces as T copies."""
 
+import pytest
 import torch
 from torch import nn
 
 from spikformer import ModelConfig
 from spikformer.layers import SpikingConv
 from spikformer.layers.spiking import batch_norm, channels_last
+
+pytestmark = pytest.mark.core
 
 
 def test_a_repeated_image_leaves_the_statistics_of_its_copies() -> None:

@@ -6,6 +6,8 @@ import torch
 from spikformer import ModelConfig
 from spikformer.layers import SpikingPatchSplitting
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize(
     ("pool_stages", "size", "tokens"),

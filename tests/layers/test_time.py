@@ -1,8 +1,11 @@
 """Merging, splitting and repeating time."""
 
+import pytest
 import torch
 
 from spikformer.layers.time import merge_time, over_time, repeat_over_time, split_time
+
+pytestmark = pytest.mark.core
 
 
 def test_split_undoes_merge() -> None:

@@ -7,7 +7,7 @@ import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 
 # torch.compile makes an instance of every autograd.Function it traces, and PyTorch warns of that.
-pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")]
 
 
 def small(name: str = "spikformer_tiny_digits", **overrides) -> sf.Spikformer:

@@ -186,7 +186,7 @@ with torch.no_grad():
 print("done")
 """
     imports = "import torch, spikformer as sf; sf.create_model('spikformer_tiny_digits')(torch.zeros(1, 1, 8, 8))"
-    done = run_limited(imports, code, megabytes=8 * 11)
+    done = run_limited(imports, code, megabytes=16 * 11)
     assert done.output == "done\n", done.errors
 
 

@@ -18,6 +18,8 @@ from spikformer.layers.synced_norm import sync_norms
 from spikformer.models.inspection import check_as_configured, eval_mode, unwrap
 from spikformer.neurons import LIF
 
+pytestmark = pytest.mark.core
+
 
 class SoftLIF(LIF):
     def forward(self, current: Tensor, voltage: Tensor | None = None) -> tuple[Tensor, Tensor]:

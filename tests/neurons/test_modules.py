@@ -6,6 +6,8 @@ import torch
 from spikformer import ModelConfig
 from spikformer.neurons import IF, LIF, PLIF, Activation, build_neuron
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.parametrize("neuron", [LIF(), IF(), PLIF(tau=3.0), LIF(v_reset=-0.5)], ids=repr)
 def test_two_calls_with_state_equal_one(neuron) -> None:

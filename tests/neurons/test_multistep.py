@@ -11,6 +11,8 @@ from spikformer.analysis.verification import run_by_steps
 from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, native, reference
 from spikformer.neurons.dynamics import Dynamics
 
+pytestmark = pytest.mark.core
+
 NEURONS = [
     LIF(),
     LIF(tau=1.5, v_reset=-0.25),

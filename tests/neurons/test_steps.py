@@ -5,6 +5,8 @@ import torch
 
 from spikformer.neurons import if_step, lif_step
 
+pytestmark = pytest.mark.core
+
 
 def run(step, currents: list[float], **options: float) -> tuple[list[float], list[float]]:
     voltage = torch.tensor(options.get("v_reset", 0.0), dtype=torch.float64)

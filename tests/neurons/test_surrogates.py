@@ -5,6 +5,8 @@ import torch
 
 from spikformer.neurons import spike, surrogate_gradient
 
+pytestmark = pytest.mark.core
+
 X = torch.linspace(-3, 3, 61, dtype=torch.float64)
 
 

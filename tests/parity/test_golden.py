@@ -8,6 +8,8 @@ from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.analysis.recorder import spike_counts
 from spikformer.analysis.verification import parity
 
+pytestmark = pytest.mark.core
+
 
 @pytest.fixture(params=VARIANTS)
 def golden(request):

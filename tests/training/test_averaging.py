@@ -1,9 +1,12 @@
 """The moving average of weights, against its formula."""
 
+import pytest
 import torch
 
 import spikformer as sf
 from spikformer.training.averaging import WeightAverage
+
+pytestmark = pytest.mark.core
 
 
 def test_it_is_the_formula_with_a_quick_beginning() -> None:

@@ -16,6 +16,8 @@ import torch
 
 from spikformer.models import load
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent
 SCRIPT = Path(__file__).parent / "two_processes.py"
 

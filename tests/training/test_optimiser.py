@@ -8,6 +8,8 @@ import spikformer as sf
 from spikformer.neurons import PLIF
 from spikformer.training.optimiser import build_optimiser, set_learning_rate
 
+pytestmark = pytest.mark.core
+
 
 def groups(model: nn.Module, weight_decay: float = 0.06) -> tuple[set[str], set[str]]:
     """Names of parameters that decay, and of those that do not."""

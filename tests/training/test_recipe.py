@@ -10,6 +10,8 @@ from spikformer import ModelConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.training import Recipe, get_recipe, list_recipes
 
+pytestmark = pytest.mark.core
+
 WRONG = [
     ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
     ({"epochs": 2.5}, "epochs must be a whole number"),

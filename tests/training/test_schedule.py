@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from spikformer.training import Recipe, get_recipe
 from spikformer.training.schedule import learning_rate
 
+pytestmark = pytest.mark.core
+
 PLAIN = Recipe(epochs=100, cooldown_epochs=10, warmup_epochs=10, learning_rate=1.0, final_learning_rate=0.1)
 
 

@@ -196,20 +196,12 @@ def test_a_position_that_cannot_be(saved: Path, tmp_path: Path, change: dict) ->
         load_state(tmp_path / "state.safetensors")
 
 
-@pytest.mark.parametrize("change", [{"scale": "1"}, {"scale": -1.0}, {"scale": None}, {"growth_interval": 10**400}])
+@pytest.mark.parametrize("change", [{"scale": "1"}, {"scale": -1.0}, {"scale": [1]}, {"growth_interval": 10**400}])
 def test_a_scaler_that_cannot_be(saved: Path, tmp_path: Path, change: dict) -> None:
     tensors, metadata = contents(saved)
     metadata["scaler"] = json.dumps(SCALER | change)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
     with pytest.raises(ValueError, match="holds no readable scaler"):
-        load_state(tmp_path / "state.safetensors")
-
-
-@pytest.mark.parametrize("scaler", [{"scale": "1024"}, {"scale": [1]}, {"scale": 10**400}], ids=str)
-def test_a_loss_scaler_of_other_things_than_numbers(saved: Path, tmp_path: Path, scaler: dict) -> None:
-    tensors, metadata = contents(saved)
-    save_file(tensors, tmp_path / "state.safetensors", metadata | {"scaler": json.dumps(scaler)})
-    with pytest.raises(ValueError, match="holds no readable position"):
         load_state(tmp_path / "state.safetensors")
 
 

@@ -9,6 +9,8 @@ from spikformer.models import Spikformer
 from spikformer.training import transfer_weights
 from spikformer.training.averaging import WeightAverage
 
+pytestmark = pytest.mark.core
+
 HEAD = {"head.weight", "head.bias"}
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from spikformer.data.events.frames import to_frames
 from spikformer.data.events.recording import Recording
 
+pytestmark = pytest.mark.core
+
 
 def recording(count: int, size: tuple[int, int] = (12, 16), seed: int = 0) -> Recording:
     random = np.random.default_rng(seed)

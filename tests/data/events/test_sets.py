@@ -12,6 +12,8 @@ from spikformer.data import DamagedFilesError, open_dataset
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.frames import to_frames
 
+pytestmark = pytest.mark.core
+
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 Rows = list[tuple[int, int, int, int]]
 

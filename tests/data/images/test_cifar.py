@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from spikformer.data.images import Cifar, read_cifar
 
+pytestmark = pytest.mark.core
+
 FORMS = [(which, version) for which in ("cifar10", "cifar100") for version in ("python", "binary")]
 TEST_FILES = {"cifar10": "test_batch", "cifar100": "test"}
 FOLDERS = {

@@ -8,6 +8,8 @@ from PIL import Image
 
 from spikformer.data.images import evaluation_crop, evaluation_size
 
+pytestmark = pytest.mark.core
+
 
 def photograph(height: int, width: int) -> np.ndarray:
     coarse = np.random.default_rng(0).integers(0, 256, (7, 9, 3), np.uint8)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from spikformer.data.events.formats.aedat2 import read_aedat2
 
+pytestmark = pytest.mark.core
+
 DVS128 = "ch.unizh.ini.jaer.chip.retina.DVS128"
 DAVIS240 = "eu.seebetter.ini.chips.davis.DAVIS240C"
 DAVIS346 = "eu.seebetter.ini.chips.davis.Davis346red"

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from spikformer.data.events.formats.aedat3 import read_aedat3
 
+pytestmark = pytest.mark.core
+
 packet_rows = st.lists(
     st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 127), st.integers(0, 127), st.integers(0, 1)), max_size=9
 )

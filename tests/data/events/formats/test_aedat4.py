@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from spikformer.data.events.formats.aedat4 import read_aedat4
 
+pytestmark = pytest.mark.core
+
 
 def decode_plainly(content: bytes, decompress=bytes):
     """Packet by packet, event by event, without the table of fields: DV always puts the vector at byte 28."""

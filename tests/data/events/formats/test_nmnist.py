@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from spikformer.data.events.formats.nmnist import read_nmnist
 
+pytestmark = pytest.mark.core
+
 
 def decode_plainly(content: bytes):
     rows, late = [], 0

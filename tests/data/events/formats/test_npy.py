@@ -5,6 +5,8 @@ import io
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.core
+
 INTEGERS = {"t": "<i8", "x": "<i2", "y": "<i2", "p": "u1"}
 
 

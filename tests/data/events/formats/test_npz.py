@@ -6,6 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.core
+
 
 def saved(**arrays) -> bytes:
     file = io.BytesIO()

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.formats.prophesee import read_prophesee
 
+pytestmark = pytest.mark.core
+
 any_rows = st.lists(
     st.tuples(st.integers(0, 2**30), st.integers(0, 2**14 - 1), st.integers(0, 2**14 - 1), st.integers(0, 1)),
     min_size=1,
