@@ -166,6 +166,7 @@ BOMBS = {
     "recording/zstd_window.aedat4": lambda: aedat4(3, zstd_claim(41)),
     "recording/sensor.aedat4": lambda: aedat4_header(streams=SENSOR),
     "recording/deep.aedat4": lambda: aedat4_header(streams="<a>" * 100_000),
+    "picture/small.png": lambda: png(struct.pack(">IIBBBBB", 5_000, 5_000, 1, 0, 0, 0, 0), bytes(5_000 * 626)),
     "picture/warned.png": lambda: png(struct.pack(">IIBBBBB", 9_500, 9_500, 1, 0, 0, 0, 0), bytes(1_000)),
     "picture/raised.png": lambda: png(struct.pack(">IIBBBBB", 60_000, 60_000, 1, 0, 0, 0, 0), bytes(1_000)),
     "picture/text.png": lambda: png_text(b"zTXt"),

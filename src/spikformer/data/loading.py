@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 import signal
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -83,16 +85,17 @@ class Loader:
         self._strict, self._quiet = strict, quiet or rank > 0
         self._epochs_begun = 0
         self._order = _Order(len(samples), batch_size, training, seed, rank, world_size)
-        self._loader = DataLoader(
-            _Reader(samples, replace=training),
-            batch_sampler=self._order,
-            collate_fn=_as_it_is,
-            num_workers=workers,
-            pin_memory=pin_memory,
-            persistent_workers=workers > 0,
-            worker_init_fn=_leave_interrupts_to_the_parent,
-            generator=torch.Generator().manual_seed(seed),  # else every epoch draws from the global one
-        )
+        with _without_advice():
+            self._loader = DataLoader(
+                _Reader(samples, replace=training),
+                batch_sampler=self._order,
+                collate_fn=_as_it_is,
+                num_workers=workers,
+                pin_memory=pin_memory,
+                persistent_workers=workers > 0,
+                worker_init_fn=_leave_interrupts_to_the_parent,
+                generator=torch.Generator().manual_seed(seed),  # else every epoch draws from the global one
+            )
 
     def __len__(self) -> int:
         return len(self._order)
@@ -114,8 +117,10 @@ class Loader:
                 raise RuntimeError("Another epoch of this loader was begun before this one ended.")
 
     def _batches(self) -> Iterator[Batch]:
+        with _without_advice():
+            batches = iter(self._loader)
         try:
-            yield from self._loader
+            yield from batches
         except RuntimeError as error:
             if "DataLoader worker" not in str(error):
                 raise
@@ -191,6 +196,14 @@ class _Reader(Dataset[Batch]):
             except (ValueError, OSError) as error:
                 reasons.append(str(error))
         return None
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """The number of workers is the caller's choice, even where PyTorch would take fewer, as on a single core."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This DataLoader will create")
+        yield
 
 
 def _leave_interrupts_to_the_parent(_: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from spikformer.config import ModelConfig
 from spikformer.data.augmentation import Augmentation
+from spikformer.vocabulary import printable
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
@@ -103,7 +104,7 @@ class Recipe:
         try:
             model, augmentation = ModelConfig.from_dict(values["model"]), Augmentation(**values["augmentation"])
         except (TypeError, OverflowError) as error:
-            raise ValueError(f"A recipe's model and augmentation must hold their fields; {error}.") from None
+            raise ValueError(f"A recipe's model and augmentation must hold their fields; {printable(error)}.") from None
         return cls(**{**values, "model": model, "augmentation": augmentation})
 
     def _check_count(self, name: str, least: int) -> None:

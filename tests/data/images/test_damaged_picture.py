@@ -68,11 +68,11 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_picture(tmp_path / "none.jpg")
 
 
-@pytest.mark.parametrize("side", [9500, 60000])  # where Pillow warns, and where it raises
+@pytest.mark.parametrize("side", [5000, 9500, 60000])  # where we mind, where Pillow warns, and where it raises
 def test_a_bomb_is_refused_before_it_goes_off(side: int, tmp_path: Path) -> None:
     path = tmp_path / "bomb.png"
     path.write_bytes(png(struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0), bytes(1000)))
-    with pytest.raises(ValueError, match=r"bomb.png says that it has more than 89478485 pixels; it was not decoded"):
+    with pytest.raises(ValueError, match=r"bomb.png says that it has more than \d+ pixels; it was not decoded"):
         read_picture(path)
 
 

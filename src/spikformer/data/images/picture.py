@@ -14,6 +14,8 @@ from spikformer.vocabulary import printable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 MAX_PIXELS = 89_478_485  # Pillow's own bound: 256 MB of RGB
+_SMALL_PIXELS = 1 << 24
+_PIXELS_PER_BYTE = 1 << 10  # deflate's best; who packs better packs a blank page, or a bomb
 
 # A closed list: Pillow knows dozens of old formats, and one that starts Ghostscript.
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
@@ -39,7 +41,8 @@ def read_picture(path: str | os.PathLike[str], size_hint: tuple[int, int] | None
     never smaller than the hint. Where a picture is transparent, the page behind it is white. JPEG has no checksum: a
     damaged one that still decodes to the end is not noticed.
 
-    Takes at most 24 bytes of memory for each pixel, of which a file may state MAX_PIXELS, whatever its size.
+    Takes at most 24 bytes of memory for each pixel. A file may state 16 Mi pixels, and 1,024 for each of its bytes, and
+    MAX_PIXELS at most.
     """
     path = Path(path)
     if size_hint is not None and (len(size_hint) != 2 or min(size_hint) < 1):
@@ -51,7 +54,7 @@ def read_picture(path: str | os.PathLike[str], size_hint: tuple[int, int] | None
             pixels = np.asarray(_upright(_to_rgb(_decode(image, size_hint)), _orientation(image)))
     except Image.DecompressionBombError:
         raise ValueError(
-            f"{path} says that it has more than {MAX_PIXELS} pixels; it was not decoded, make it smaller first."
+            f"{path} says that it has more than {_most_pixels(path)} pixels; it was not decoded, make it smaller first."
         ) from None
     except MemoryError:
         raise  # is not the file's fault
@@ -63,10 +66,14 @@ def read_picture(path: str | os.PathLike[str], size_hint: tuple[int, int] | None
 def _open(path: Path) -> ImageFile.ImageFile:
     with _quiet, warnings.catch_warnings(action="ignore"):
         image = Image.open(path, formats=_FORMATS)
-    if image.width * image.height > MAX_PIXELS:
+    if image.width * image.height > _most_pixels(path):
         image.close()
         raise Image.DecompressionBombError
     return image
+
+
+def _most_pixels(path: Path) -> int:
+    return min(MAX_PIXELS, _SMALL_PIXELS + _PIXELS_PER_BYTE * path.stat().st_size)
 
 
 def _decode(image: ImageFile.ImageFile, size_hint: tuple[int, int] | None) -> ImageFile.ImageFile:
