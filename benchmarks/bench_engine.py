@@ -31,16 +31,16 @@ LARGE = "spikformer_8_512_imagenet"
 
 
 def measure_layers(weights: Path, data: Path | None, threads: int) -> list[dict[str, Any]]:
-    """Both ways through every layer, and the one that was taken, for a batch of the larger size."""
+    """Every layer by events and densely, and what `auto` chose, for a batch of the larger size."""
     import spikformer as sf
 
     model, images = load_images(weights, data, max(BATCH_SIZES))
     engine = sf.compile_engine(model, threads)
     fastest: dict[str, list[tuple[float, float]]] = {}
-    for way in ("events", "dense", "measured"):
-        engine.way = way
+    for mode in ("events", "dense", "auto"):
+        engine.mode = mode
         profiles = [engine.profile(images) for _ in range(4)]
-        fastest[way] = [
+        fastest[mode] = [
             (min(layer.list_ms for layer in layers), min(layer.product_ms for layer in layers))
             for layers in zip(*profiles, strict=True)
         ]
@@ -63,7 +63,7 @@ def measure_densities() -> list[dict[str, float]]:
     """One layer of 384 × 1536 on one core: events of 4 steps together, of each step alone, and dense products."""
     import numpy as np
 
-    from spikformer.engine.calibration import draw_spikes
+    from bench_kernels import draw_spikes
     from spikformer.engine.native import chosen_instructions, native_core
     from spikformer.engine.reference import pack_spikes
 
@@ -184,7 +184,7 @@ def show(found: dict[str, Any]) -> None:
         density = "–" if row["density"] is None else f"{row['density']:.1%}"
         times = " | ".join(f"{row[name]:.3f}" for name in ("list_ms", "events_ms", "dense_ms"))
         print(f"| {row['layer']} | {density} | {times} | {row['dense_share']:.0%} |")
-    print("\n| density | events of 4 steps, ms | of each alone | dense | in whole numbers | dense over events |")
+    print("\n| density | events of 4 steps, ms | of each alone | dense | in integers | dense over events |")
     print("|---|---|---|---|---|---|")
     for row in found["densities"]:
         ratios = " and ".join(f"{row['dense_ms'] / row[name]:.2f}" for name in ("four_steps_ms", "one_step_ms"))

@@ -18,7 +18,6 @@ import numpy as np
 
 from fastest import fastest
 from spikformer.engine import reference as twin
-from spikformer.engine.calibration import draw_spikes
 from spikformer.engine.native import native_core
 
 SETS = ("scalar", "avx2", "avx512", "amx", "neon")
@@ -27,6 +26,13 @@ STEPS, TOKENS, WIDTH, HEAD, CLASSES = 4, 64, 384, 32, 10
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
 Case = tuple[str, Callable[[Any], Callable[[], object]], Callable[[], object]]
+
+
+def draw_spikes(rng: np.random.Generator, density: float, shape: tuple[int, int, int]) -> np.ndarray:
+    """Spikes [rows, T, K] as in trained networks: of a part of the inputs, at a third of the steps or more."""
+    rows, _, inputs = shape
+    active = rng.random((rows, 1, inputs)) < min(1.0, 3 * density)
+    return active & (rng.random(shape) < max(1 / 3, density))
 
 
 def cases() -> dict[str, Case]:
@@ -41,6 +47,7 @@ def cases() -> dict[str, Case]:
     currents = rng.standard_normal((STEPS, TOKENS, WIDTH), np.float32)
     heads = [draw_spikes(rng, 0.1, (TOKENS, 1, HEAD))[:, 0] for _ in range(3)]
     pixels = draw_spikes(rng, 0.1, (1024, 1, STEPS * 192)).reshape(32, 32, -1)
+    stream = rng.standard_normal((32, 32, STEPS * 192), np.float32)
     head, head_bias = rng.standard_normal((CLASSES, WIDTH), np.float32), np.zeros(CLASSES, np.float32)
     packed = twin.pack_spikes
     words = {"few": packed(few), "row": packed(row), "nine": packed(nine), "map": packed(pixels)}
@@ -145,6 +152,21 @@ def cases() -> dict[str, Case]:
             f"{TOKENS} tokens of {WIDTH} to {CLASSES}",
             lambda k: partial(k.read_out, counts[:, 0].copy(), head, head_bias),
             partial(twin.read_out_reference, counts[:, 0], head, head_bias),
+        ),
+        "add_floats": (
+            rows,
+            lambda k: partial(k.add_floats, currents.reshape(-1), values.reshape(-1)),
+            partial(twin.add_floats_reference, currents.reshape(-1), values.reshape(-1)),
+        ),
+        "pool_floats": (
+            f"32 × 32 of {STEPS} × 192",
+            lambda k: partial(k.pool_floats, stream),
+            partial(twin.pool_floats_reference, stream),
+        ),
+        "read_out_floats": (
+            f"{TOKENS} tokens of {WIDTH} to {CLASSES}",
+            lambda k: partial(k.read_out_floats, currents[0], head, head_bias),
+            partial(twin.read_out_floats_reference, currents[0], head, head_bias),
         ),
     }
 

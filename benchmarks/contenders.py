@@ -18,7 +18,7 @@ from typing import Any
 from spikformer.cli.bench import speed_of, time_calls
 
 BATCH_SIZES = (1, 32)
-ENGINES = {"engine": "measured", "engine, events only": "events"}  # and their ways
+ENGINES = {"engine": "auto", "engine, events only": "events"}  # and their modes
 CONTENDERS = ("eager", "torch.compile", "onnxruntime", *ENGINES)
 ROUNDS = 5
 
@@ -87,7 +87,7 @@ def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Calla
 
     if name in ENGINES:
         engine = sf.compile_engine(model, threads)
-        engine.way = ENGINES[name]
+        engine.mode = ENGINES[name]
         return engine
     if name == "onnxruntime":
         return export_to_onnxruntime(model, images, threads)

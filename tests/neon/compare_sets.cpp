@@ -138,6 +138,44 @@ void compare_readout(Comparison& compare, Draws& draws, std::size_t num_tokens, 
     }, "tokens", num_tokens, "size", size, "classes", num_classes, "density", density);
 }
 
+void compare_floats(Comparison& compare, Draws& draws, std::size_t height, std::size_t width, std::size_t words,
+                    std::size_t num_classes) {
+    const std::size_t depth = words * word_bits, num_tokens = height * width, size = num_tokens * depth;
+    const std::vector<float> map = draws.floats(size), other = draws.floats(size);
+    const std::vector<float> weights = draws.floats(num_classes * depth), bias = draws.floats(num_classes);
+    for (const bool in_place : {false, true}) {
+        compare("add_floats", [&](const Kernels& kernels) {
+            Output<float> sum(size);
+            std::copy(map.begin(), map.end(), sum.data());
+            kernels.add_floats(in_place ? sum.data() : map.data(), other.data(), size, sum.data());
+            return Bytes().add(sum);
+        }, "size", size, "in place", in_place);
+    }
+    for (std::size_t row = 0; row < height / 2; ++row) {
+        compare("pool_floats_row", [&](const Kernels& kernels) {
+            Output<float> pooled(width / 2 * depth);
+            kernels.pool_floats_row(map.data(), height, width, depth, row, pooled.data());
+            return Bytes().add(pooled);
+        }, "height", height, "width", width, "depth", depth, "row", row);
+    }
+    for (const std::size_t features : {depth, depth - 1, depth / 2 + 3}) {  // the rest is padding
+        const auto sum_floats = [&](const Kernels& kernels) {
+            Output<double> totals(features);
+            kernels.sum_floats(map.data(), num_tokens, depth, features, totals.data());
+            return totals;
+        };
+        compare("sum_floats", [&](const Kernels& kernels) { return Bytes().add(sum_floats(kernels)); }, "tokens",
+                num_tokens, "features", features);
+        const Output<double> totals = sum_floats(compare.scalar());
+        compare("read_out_floats", [&](const Kernels& kernels) {
+            Output<float> logits(num_classes);
+            kernels.read_out_floats(totals.data(), num_tokens, features, weights.data(), bias.data(), num_classes,
+                                    logits.data());
+            return Bytes().add(logits);
+        }, "tokens", num_tokens, "features", features, "classes", num_classes);
+    }
+}
+
 void compare_all(Comparison& compare, Draws& draws) {
     for (const double density : densities) {
         for (std::size_t steps = 1; steps <= group_steps; ++steps) {
@@ -173,6 +211,10 @@ void compare_all(Comparison& compare, Draws& draws) {
         }
     }
     compare_events(compare, draws, 1024, group_steps, 1);  // up to the largest index
+    for (const std::size_t words : {1, 3, 6}) {
+        compare_floats(compare, draws, 2, 2, words, 1);
+        compare_floats(compare, draws, 8, 6, words, 10);
+    }
     for (std::size_t time_steps = 1; time_steps <= 9; ++time_steps) {
         for (const float drive : {-2.0f, 0.0f, 0.5f, 4.0f}) {
             for (const Dynamics& dynamics : neurons) {

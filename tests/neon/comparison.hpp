@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernels.hpp"
+#include "core/kernels.hpp"
 
 namespace spikformer::engine {
 

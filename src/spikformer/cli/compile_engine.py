@@ -29,7 +29,7 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.disk import check_is_file
     from spikformer.engine import compile_engine, load_engine
-    from spikformer.engine.files import is_engine_file
+    from spikformer.engine.file import is_engine_file
     from spikformer.models import load
 
     check_is_file(options.weights)

@@ -2,7 +2,7 @@
 // SPIKFORMER_LANES and SPIKFORMER_TILE. All of it lives in a namespace of its own: the linker must never take one set's
 // copy of a function for another's. For the same reason it calls no function of the standard library that could be
 // compiled here.
-#include "kernels.hpp"
+#include "core/kernels.hpp"
 
 #include <cstring>
 #include <utility>
@@ -28,6 +28,7 @@ static_assert(tile <= widest_tile && tile % lanes == 0 && word_bits % tile == 0)
 #include "counts.inl"
 #include "dense_linear.inl"
 #include "fire.inl"
+#include "floats.inl"
 #include "readout.inl"
 #include "spike_attention.inl"
 #include "spike_pool.inl"
@@ -63,6 +64,10 @@ const Kernels kernels = {
     expand_counts,
     sum_tokens,
     read_out,
+    add_floats,
+    pool_floats_row,
+    sum_floats,
+    read_out_floats,
 };
 
 }  // namespace spikformer::engine::SPIKFORMER_SET

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 namespace spikformer::engine {
 namespace {
@@ -55,16 +54,13 @@ void pack_digits(const Kernels& kernels, Layer& layer) {
 
 }  // namespace
 
-Layer pack_layer(const Kernels& kernels, std::string name, const float* weights, const float* bias,
-                 std::size_t num_outputs, std::size_t neighbours, std::size_t channels, std::size_t padded_channels,
-                 const Dynamics& dynamics) {
+Layer pack_layer(const Kernels& kernels, const float* weights, const float* bias, std::size_t num_outputs,
+                 std::size_t neighbours, std::size_t channels, std::size_t padded_channels) {
     Layer layer;
-    layer.name = std::move(name);
     layer.num_inputs = neighbours * padded_channels;
     layer.num_outputs = num_outputs;
     layer.words = divide_up(num_outputs, word_bits);
     layer.num_tiles = layer.width() / kernels.tile;
-    layer.dynamics = dynamics;
     const std::size_t tile_size = layer.num_inputs * kernels.tile;
     float* packed = layer.weights.reserve(layer.num_tiles * tile_size);
     std::fill_n(packed, layer.num_tiles * tile_size, 0.0f);

@@ -5,7 +5,7 @@
 // close to the true one as a sum of floats.
 #include <immintrin.h>
 
-#include "kernels.hpp"
+#include "core/kernels.hpp"
 
 namespace spikformer::engine::amx {
 namespace {

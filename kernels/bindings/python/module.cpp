@@ -1,6 +1,6 @@
 // The bridge between Python and the core: checks the arrays, releases the interpreter lock, calls lif.hpp. The engine's
 // part of it is in the other binding_*.cpp.
-#include "lif.hpp"
+#include "core/lif.hpp"
 
 #include <cstdint>
 #include <initializer_list>

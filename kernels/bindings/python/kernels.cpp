@@ -6,8 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include "binding_checks.hpp"
-#include "engine/layer.hpp"
+#include "checks.hpp"
+#include "core/layer.hpp"
 
 using namespace nanobind::literals;
 using namespace spikformer::engine;
@@ -179,6 +179,51 @@ Result<float> read_out(const Kernels& kernels, const Given<std::uint8_t>& counts
     return logits;
 }
 
+Result<float> add_floats(const Kernels& kernels, const Given<float>& a, const Given<float>& b) {
+    check("a", a, {"size"});
+    check("b", b, {a.size()});
+    require(a.size() % word_bits == 0, "The size must be a multiple of 64, got " + std::to_string(a.size()) + ".");
+    Result<float> sum = make_result<float>({a.size()});
+    const nb::gil_scoped_release unlocked;
+    kernels.add_floats(a.data(), b.data(), a.size(), sum.data());
+    return sum;
+}
+
+Result<float> pool_floats(const Kernels& kernels, const Given<float>& map) {
+    check("map", map, {"height", "width", "depth"});
+    const std::size_t height = map.shape(0), width = map.shape(1), depth = map.shape(2);
+    require(height % 2 == 0 && width % 2 == 0,
+            "Height and width must be even, got " + std::to_string(height) + " and " + std::to_string(width) + ".");
+    require(depth % word_bits == 0, "The depth must be a multiple of 64, got " + std::to_string(depth) + ".");
+    Result<float> pooled = make_result<float>({height / 2, width / 2, depth});
+    if (map.size() > 0) {
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t row = 0; row < height / 2; ++row) {
+            kernels.pool_floats_row(map.data(), height, width, depth, row, pooled.data() + row * (width / 2) * depth);
+        }
+    }
+    return pooled;
+}
+
+Result<float> read_out_floats(const Kernels& kernels, const Given<float>& values, const Given<float>& weights,
+                              const Given<float>& bias) {
+    check("values", values, {"tokens", "width"});
+    check("weights", weights, {"classes", "features"});
+    check("bias", bias, {weights.shape(0)});
+    const std::size_t num_tokens = values.shape(0), width = values.shape(1), features = weights.shape(1);
+    require(num_tokens >= 1, "There must be at least one token.");
+    require(features <= width, "The head reads " + std::to_string(features) + " features, but values have only " +
+                                   std::to_string(width) + ".");
+    Result<float> logits = make_result<float>({bias.size()});
+    const nb::gil_scoped_release unlocked;
+    Buffer<double> totals;
+    totals.reserve(features + 1);  // one more: no pointer is null where there are no features
+    kernels.sum_floats(values.data(), num_tokens, width, features, totals.data());
+    kernels.read_out_floats(totals.data(), num_tokens, features, weights.data(), bias.data(), bias.size(),
+                            logits.data());
+    return logits;
+}
+
 }  // namespace
 
 void define_kernels(nb::module_& module) {
@@ -200,6 +245,10 @@ void define_kernels(nb::module_& module) {
         .def("expand_whole", &expand_whole, "spikes"_a.noconvert())
         .def("count_spikes", &count_spikes, "spikes"_a.noconvert())
         .def("count_active", &count_active, "counts"_a.noconvert())
-        .def("read_out", &read_out, "counts"_a.noconvert(), "weights"_a.noconvert(), "bias"_a.noconvert());
+        .def("read_out", &read_out, "counts"_a.noconvert(), "weights"_a.noconvert(), "bias"_a.noconvert())
+        .def("add_floats", &add_floats, "a"_a.noconvert(), "b"_a.noconvert())
+        .def("pool_floats", &pool_floats, "map"_a.noconvert())
+        .def("read_out_floats", &read_out_floats, "values"_a.noconvert(), "weights"_a.noconvert(),
+             "bias"_a.noconvert());
     define_products(module, kernels);
 }

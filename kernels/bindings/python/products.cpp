@@ -6,9 +6,9 @@
 
 #include <nanobind/stl/tuple.h>
 
-#include "binding_checks.hpp"
-#include "engine/layer.hpp"
-#include "engine/whole_products.hpp"
+#include "checks.hpp"
+#include "core/layer.hpp"
+#include "core/whole_products.hpp"
 
 using namespace nanobind::literals;
 using namespace spikformer::engine;
@@ -28,8 +28,7 @@ Layer pack(const Kernels& kernels, const Given<float>& weights, const Given<floa
             "A layer has at most " + std::to_string(most_inputs) + " inputs, its channels padded to whole words, got " +
                 std::to_string(neighbours * padded_channels) + ".");
     const nb::gil_scoped_release unlocked;
-    return pack_layer(kernels, "packed", weights.data(), bias.data(), weights.shape(0), neighbours, channels,
-                      padded_channels, Dynamics{});
+    return pack_layer(kernels, weights.data(), bias.data(), weights.shape(0), neighbours, channels, padded_channels);
 }
 
 void check_layer(const Kernels& kernels, const Layer& layer) {

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "chunk.hpp"
+#include "executor.hpp"
 #include "whole_products.hpp"
 
 namespace spikformer::engine {
@@ -20,32 +20,84 @@ std::size_t reach(std::size_t place, std::size_t length) {
 
 }  // namespace
 
-void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target> targets) {
-    LayerReport& told = report(targets.begin()->layer->name);
+// The first product sees real numbers. A static image is multiplied once, and its neurons see the result at every step.
+void Executor::convolve_pixels(const Step& step) {
+    const Op& op = ops[step.first];
+    const Layer& layer = op.layer;
+    OpReport& told = report(op.name);
+    const Stopwatch watch(told.product_seconds);
+    const std::size_t positions = input.height * input.width, frames = input.is_static ? 1 : time_steps;
+    const std::size_t blocks = divide_up(positions, fired_rows), channels = values[0].channels;
+    told.inputs += static_cast<double>(count * positions * frames * layer.num_inputs);
+    told.samples += count;
+    told.dense_samples += count;
+    work.tiles.clear();
+    add_tiles(step.first, step.last > step.first + 1);
+    engine.threads_.for_each(count * blocks, [&](std::size_t item, std::size_t thread) {
+        const std::size_t sample = item / blocks, begin = item % blocks * fired_rows;
+        const std::size_t rows = std::min(fired_rows, positions - begin);
+        Scratch& scratch = work.scratch[thread];
+        float* pixels = scratch.inputs.data();
+        for (std::size_t r = 0; r < rows; ++r) {
+            for (std::size_t t = 0; t < frames; ++t) {
+                const float* frame = input.values + (t * input.batch_size + first + sample) * channels * positions;
+                for (std::size_t n = 0; n < op.kernel * op.kernel; ++n) {
+                    std::size_t position = begin + r;
+                    const bool inside =
+                        op.kernel == 1 || neighbour(input.height, input.width, begin + r, n, position);
+                    for (std::size_t c = 0; c < channels; ++c) {
+                        *pixels++ = inside ? frame[c * positions + position] : 0.0f;
+                    }
+                }
+            }
+        }
+        float* currents = scratch.currents.data();
+        for (const Tile& tile : work.tiles) {
+            if (layer.only_pads(tile.index * kernels.tile)) {
+                std::fill_n(currents, rows * frames * kernels.tile, 0.0f);
+            } else {
+                kernels.dense_linear(scratch.inputs.data(), rows * frames, layer.num_inputs,
+                                     layer.weights.data() + tile.index * layer.num_inputs * kernels.tile, currents);
+            }
+            finish_tile(tile, currents, frames * kernels.tile, input.is_static ? 0 : kernels.tile,
+                        sample * positions + begin, rows);
+        }
+    });
+}
+
+void Executor::convolve(const Step& step) {
+    const Op& op = ops[step.first];
+    const Source source = source_of(op.inputs[0], op.kernel > 1);
+    OpReport& told = report(op.name);
     list_events(source, told);
     const Stopwatch watch(told.product_seconds);
     std::vector<Tile>& tiles = work.tiles;
     tiles.clear();
-    for (const Target& target : targets) {
-        const std::size_t state_offset = claim_state(source.positions(), *target.layer);
-        for (std::size_t index = 0; index < target.layer->num_tiles; ++index) {
-            tiles.push_back({target.layer, target.spikes, index, state_offset});
-        }
+    const bool fires = step.last > step.first + 1;
+    for (std::size_t product = step.first; product < step.last; product += fires ? 2 : 1) {
+        add_tiles(product, fires);
     }
-    const Share share = share_of(source, tiles.size(), targets.begin()->layer->num_inputs);
+    const Share share = share_of(source, tiles.size(), op.layer.num_inputs);
     const std::size_t groups = divide_up(tiles.size(), share.tiles);
     const std::size_t sample_blocks = divide_up(source.positions(), fired_rows), blocks = count * sample_blocks;
-    net.threads.for_each(groups * share.splits, [&](std::size_t item, std::size_t thread) {
+    engine.threads_.for_each(groups * share.splits, [&](std::size_t item, std::size_t thread) {
         const std::size_t group = item / share.splits, split = item % share.splits;
         const Tile* first_tile = tiles.data() + group * share.tiles;
         const Tile* last_tile = tiles.data() + std::min(tiles.size(), (group + 1) * share.tiles);
         for (std::size_t block = split * blocks / share.splits; block < (split + 1) * blocks / share.splits; ++block) {
             multiply_rows(source, block / sample_blocks, block % sample_blocks * fired_rows, first_tile, last_tile,
-                          work.desks[thread]);
+                          work.scratch[thread]);
         }
     });
-    for (const Target& target : targets) {
-        record(target.layer->name, source.positions(), target.layer->num_outputs, target.spikes);
+}
+
+// The tiles of one product; `fires`: the op after it reads their currents at once.
+void Executor::add_tiles(std::size_t product, bool fires) {
+    const std::size_t buffer = product + (fires ? 2 : 1);
+    void* output = fires ? static_cast<void*>(spikes(buffer)) : static_cast<void*>(floats(buffer));
+    const Op* neuron = fires ? &ops[product + 1] : nullptr;
+    for (std::size_t index = 0; index < ops[product].layer.num_tiles; ++index) {
+        work.tiles.push_back({&ops[product], neuron, output, index, fires ? state_offset(product + 1) : 0});
     }
 }
 
@@ -53,8 +105,8 @@ void Chunk::multiply_and_fire(const Source& source, std::initializer_list<Target
 // second-level cache while they serve all rows, and it writes neighbouring spikes before another thread does; rows are
 // split only if there are too few tiles. In whole numbers it takes as many tiles as that cache holds, and a part of the
 // rows: those are expanded once for all these tiles.
-Chunk::Share Chunk::share_of(const Source& source, std::size_t num_tiles, std::size_t num_inputs) const {
-    const std::size_t items = items_per_thread * net.threads.count();
+Executor::Share Executor::share_of(const Source& source, std::size_t num_tiles, std::size_t num_inputs) const {
+    const std::size_t items = items_per_thread * engine.threads_.count();
     const std::size_t blocks = count * divide_up(source.positions(), fired_rows);
     const auto dense = static_cast<std::size_t>(std::count(work.by_events.begin(), work.by_events.end(), false));
     if (kernels.whole_linear && 2 * dense > count) {
@@ -67,20 +119,21 @@ Chunk::Share Chunk::share_of(const Source& source, std::size_t num_tiles, std::s
     return {std::max<std::size_t>(1, std::min(num_tiles * splits / items, most)), splits};
 }
 
-// How many additions events would take, and with them the cheaper way for each sample.
-void Chunk::choose_ways(const Source& source, LayerReport& told) {
+// How many additions events would take, and with them what is cheaper for each sample.
+void Executor::choose_modes(const Source& source, OpReport& told) {
     work.row_additions.resize(count * source.height);
-    net.threads.for_each(count * source.height, [&](std::size_t item, std::size_t) {
+    engine.threads_.for_each(count * source.height, [&](std::size_t item, std::size_t) {
         work.row_additions[item] = count_additions(source, item / source.height, item % source.height);
     });
-    work.by_events.assign(count, net.way == Way::events);
+    work.by_events.assign(count, engine.mode == Mode::events);
+    const double threshold = engine.density_thresholds[source.neighbours ? 0 : source.spikes ? 1 : 2];
     const double inputs = static_cast<double>(source.positions() * time_steps * source.row_inputs());
     for (std::size_t sample = 0; sample < count; ++sample) {
         const auto rows = work.row_additions.begin() + static_cast<std::ptrdiff_t>(sample * source.height);
         const auto additions = static_cast<double>(
             std::accumulate(rows, rows + static_cast<std::ptrdiff_t>(source.height), std::uint64_t{0}));
-        if (net.way == Way::measured) {
-            work.by_events[sample] = additions <= net.crossover * inputs;
+        if (engine.mode == Mode::automatic) {
+            work.by_events[sample] = additions <= threshold * inputs;
         }
         told.additions += additions;
         told.dense_samples += !work.by_events[sample];
@@ -90,7 +143,7 @@ void Chunk::choose_ways(const Source& source, LayerReport& told) {
 }
 
 // Of one row of a map: in a convolution, a position is seen by all its neighbours.
-std::uint64_t Chunk::count_additions(const Source& source, std::size_t sample, std::size_t row) const {
+std::uint64_t Executor::count_additions(const Source& source, std::size_t sample, std::size_t row) const {
     const std::size_t first = (sample * source.height + row) * source.width, depth = time_steps * source.words;
     if (source.counts) {
         return kernels.count_active(source.counts + first * depth * word_bits, source.width * depth * word_bits);
@@ -105,28 +158,28 @@ std::uint64_t Chunk::count_additions(const Source& source, std::size_t sample, s
     return additions * reach(row, source.height);
 }
 
-void Chunk::list_events(const Source& source, LayerReport& told) {
+void Executor::list_events(const Source& source, OpReport& told) {
     const Stopwatch watch(told.list_seconds);
-    choose_ways(source, told);
+    choose_modes(source, told);
     if (std::count(work.by_events.begin(), work.by_events.end(), true) > 0) {
-        work.lists.list(kernels, net.threads, source, work.by_events, time_steps);
+        work.lists.list(kernels, engine.threads_, source, work.by_events, time_steps);
     }
 }
 
 // A few rows of one sample, in one tile after another: their currents, then their neurons.
-void Chunk::multiply_rows(const Source& source, std::size_t sample, std::size_t begin, const Tile* first_tile,
-                          const Tile* last_tile, Desk& desk) {
+void Executor::multiply_rows(const Source& source, std::size_t sample, std::size_t begin, const Tile* first_tile,
+                          const Tile* last_tile, Scratch& scratch) {
     const std::size_t positions = source.positions(), row_size = time_steps * kernels.tile;
     const std::size_t rows = std::min(fired_rows, positions - begin);
     const bool dense = !work.by_events[sample], whole = dense && kernels.whole_linear;
     const WholeProducts products(kernels, whole);
-    const std::uint8_t* whole_inputs = whole ? whole_rows_of(source, sample, begin, rows, desk) : nullptr;
+    const std::uint8_t* whole_inputs = whole ? whole_rows_of(source, sample, begin, rows, scratch) : nullptr;
     for (std::size_t r = 0; dense && !whole && r < rows; ++r) {
-        expand_row(source, sample, begin + r, desk.inputs.data() + r * time_steps * source.row_words() * word_bits);
+        expand_row(source, sample, begin + r, scratch.inputs.data() + r * time_steps * source.row_words() * word_bits);
     }
-    float* currents = desk.currents.data();
+    float* currents = scratch.currents.data();
     for (const Tile* tile = first_tile; tile != last_tile; ++tile) {
-        const Layer& layer = *tile->layer;
+        const Layer& layer = tile->product->layer;
         const float* weights = layer.weights.data() + tile->index * layer.num_inputs * kernels.tile;
         if (layer.only_pads(tile->index * kernels.tile)) {
             std::fill_n(currents, rows * row_size, 0.0f);
@@ -136,19 +189,18 @@ void Chunk::multiply_rows(const Source& source, std::size_t sample, std::size_t 
                                  layer.digits.data() + first_output * layer.num_inputs * num_digits,
                                  layer.scales.data() + first_output * num_digits, kernels.tile, currents);
         } else if (dense) {
-            kernels.dense_linear(desk.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
+            kernels.dense_linear(scratch.inputs.data(), rows * time_steps, layer.num_inputs, weights, currents);
         } else {
             for (std::size_t r = 0; r < rows; ++r) {
                 add_events(source, sample * positions + begin + r, weights, currents + r * row_size);
             }
         }
-        fire_tile(layer, tile->index, currents, row_size, kernels.tile, sample * positions + begin, rows,
-                  tile->state_offset, tile->spikes);
+        finish_tile(*tile, currents, row_size, kernels.tile, sample * positions + begin, rows);
     }
 }
 
 // The currents of one row and tile at all steps; rows count through all samples.
-void Chunk::add_events(const Source& source, std::size_t row, const float* weights, float* currents) const {
+void Executor::add_events(const Source& source, std::size_t row, const float* weights, float* currents) const {
     for (std::size_t group = 0; group < num_groups; ++group) {
         const EventLists::Row listed = work.lists.row(row, group);
         const std::size_t steps = std::min(group_steps, time_steps - group * group_steps);
@@ -162,21 +214,21 @@ void Chunk::add_events(const Source& source, std::size_t row, const float* weigh
 }
 
 // Rows [T][row_words * 64] in bytes: counts lie that way already.
-const std::uint8_t* Chunk::whole_rows_of(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
-                                         Desk& desk) const {
+const std::uint8_t* Executor::whole_rows_of(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
+                                         Scratch& scratch) const {
     const std::size_t row_size = time_steps * source.row_words() * word_bits;
     if (source.counts) {
         return source.counts + (sample * source.positions() + begin) * row_size;
     }
     for (std::size_t r = 0; r < rows; ++r) {
-        expand_row(source, sample, begin + r, desk.whole_inputs.data() + r * row_size);
+        expand_row(source, sample, begin + r, scratch.whole_inputs.data() + r * row_size);
     }
-    return desk.whole_inputs.data();
+    return scratch.whole_inputs.data();
 }
 
 // All steps [T][row_words * 64] of what a row sees, as floats or bytes; beyond the border there is silence.
 template <typename Value>
-void Chunk::expand_row(const Source& source, std::size_t sample, std::size_t row, Value* values) const {
+void Executor::expand_row(const Source& source, std::size_t sample, std::size_t row, Value* values) const {
     const std::size_t size = source.words * word_bits, first = sample * source.positions();
     for (std::size_t t = 0; t < time_steps; ++t) {
         for (std::size_t place = 0; place < (source.neighbours ? 9 : 1); ++place, values += size) {

@@ -14,7 +14,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "engine/build.hpp"
+#include "core/program.hpp"
 
 namespace spikformer::binding {
 

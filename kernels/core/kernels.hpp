@@ -70,6 +70,16 @@ struct Kernels {
                        std::int32_t* totals);
     void (*read_out)(const std::int32_t* totals, std::size_t num_tokens, std::size_t size, const float* weights,
                      const float* bias, std::size_t num_classes, float* logits);
+
+    // Streams of floats: a sum (`sum` may be `a` or `b`), one row of the 3x3 pool, and the readout; `size` and `depth`
+    // are multiples of the tile.
+    void (*add_floats)(const float* a, const float* b, std::size_t size, float* sum);
+    void (*pool_floats_row)(const float* map, std::size_t height, std::size_t width, std::size_t depth,
+                            std::size_t row, float* pooled);
+    void (*sum_floats)(const float* values, std::size_t num_tokens, std::size_t token_stride, std::size_t size,
+                       double* totals);
+    void (*read_out_floats)(const double* totals, std::size_t num_tokens, std::size_t size, const float* weights,
+                            const float* bias, std::size_t num_classes, float* logits);
 };
 
 // The best table this machine can run, or the named one ("scalar", "neon", "avx2", "avx512", "amx"); null if it cannot.

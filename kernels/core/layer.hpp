@@ -1,7 +1,5 @@
-// A product with its neurons: SN(x W + b), the norm folded into W and b, the weights laid out for the kernels.
+// The weights of a product x W + b, laid out for the kernels.
 #pragma once
-
-#include <string>
 
 #include "buffer.hpp"
 #include "kernels.hpp"
@@ -9,12 +7,10 @@
 namespace spikformer::engine {
 
 struct Layer {
-    std::string name;
     std::size_t num_inputs = 0;  // rows of a tile: neighbours times padded channels
     std::size_t num_outputs = 0;
     std::size_t num_tiles = 0;
-    std::size_t words = 0;  // of one step of its spikes
-    Dynamics dynamics{};
+    std::size_t words = 0;  // of one step of the spikes that its neurons fire
     Buffer<float> weights;  // [tiles][num_inputs][tile]
     Buffer<float> bias;     // [tiles * tile]
     // The weights in whole numbers, and what their digits count (layout.hpp); empty where the kernels do not multiply
@@ -27,8 +23,7 @@ struct Layer {
 };
 
 // `weights` is [num_outputs][neighbours][channels]; inputs are padded to `padded_channels` for each neighbour.
-Layer pack_layer(const Kernels& kernels, std::string name, const float* weights, const float* bias,
-                 std::size_t num_outputs, std::size_t neighbours, std::size_t channels, std::size_t padded_channels,
-                 const Dynamics& dynamics);
+Layer pack_layer(const Kernels& kernels, const float* weights, const float* bias, std::size_t num_outputs,
+                 std::size_t neighbours, std::size_t channels, std::size_t padded_channels);
 
 }  // namespace spikformer::engine
