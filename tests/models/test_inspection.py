@@ -94,7 +94,7 @@ def test_what_the_config_builds_is_taken(overrides: dict) -> None:
     model.blocks[0].mlp.hidden.norm.momentum = None
     model.blocks[0].mlp.note = "a user's own"
     model.head.register_full_backward_hook(lambda *_: None)
-    check_as_configured(model, "save")
+    assert check_as_configured(model, "save") is None  # raises for what it does not take
 
 
 def test_other_norms_watching_and_a_plain_linear_head_are_taken(tmp_path: Path) -> None:
