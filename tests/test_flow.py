@@ -16,6 +16,7 @@ SOURCE = Path(sf.__file__).parent
 FLOW = [
     "vocabulary",
     "config",
+    "paper",
     "presets",
     "frames",
     "memory",
@@ -36,7 +37,6 @@ PARALLEL = {
     ("training", "analysis"),
     ("data", "analysis"),
     ("data", "visualise"),
-    ("training", "visualise"),
     ("data", "engine"),
     ("training", "engine"),
     ("analysis", "engine"),

@@ -13,22 +13,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from spikformer.config import ModelConfig
+from spikformer.paper import NETWORKS, PaperRow
 from spikformer.vocabulary import did_you_mean
-
-
-@dataclass(frozen=True)
-class PaperRow:
-    """What the paper prints for a model; None where it prints nothing.
-
-    Tab. 3 gives one number of parameters for both CIFAR sets; it is CIFAR-10's.
-    """
-
-    parameters_millions: float | None
-    accuracy_percent: float
-    operations_giga: float | None = None
-    energy_mj: float | None = None
-    unused_parameters: int = 0
-    """Weights that the paper counts and the authors' network never uses."""
 
 
 @dataclass(frozen=True)
@@ -89,31 +75,31 @@ def spikformer_4_384_imagenet() -> Preset:
 @preset
 def spikformer_8_384_imagenet() -> Preset:
     """Spikformer-8-384: 16.81 M parameters, 6.82 G SOPs, 7.734 mJ, 70.24 % top-1 (Tab. 2)."""
-    return Preset(_imagenet(8, 384, 8), PaperRow(16.81, 70.24, 6.82, 7.734))
+    return Preset(_imagenet(8, 384, 8), NETWORKS["spikformer_8_384_imagenet"])
 
 
 @preset
 def spikformer_6_512_imagenet() -> Preset:
     """Spikformer-6-512: 23.37 M parameters, 8.69 G SOPs, 9.417 mJ, 72.46 % top-1 (Tab. 2)."""
-    return Preset(_imagenet(6, 512, 8), PaperRow(23.37, 72.46, 8.69, 9.417))
+    return Preset(_imagenet(6, 512, 8), NETWORKS["spikformer_6_512_imagenet"])
 
 
 @preset
 def spikformer_8_512_imagenet() -> Preset:
     """Spikformer-8-512: 29.68 M parameters, 11.09 G SOPs, 11.577 mJ, 73.38 % top-1 (Tab. 2)."""
-    return Preset(_imagenet(8, 512, 8), PaperRow(29.68, 73.38, 11.09, 11.577))
+    return Preset(_imagenet(8, 512, 8), NETWORKS["spikformer_8_512_imagenet"])
 
 
 @preset
 def spikformer_10_512_imagenet() -> Preset:
     """Spikformer-10-512: 36.01 M parameters, 13.67 G SOPs, 13.899 mJ, 73.68 % top-1 (Tab. 2)."""
-    return Preset(_imagenet(10, 512, 8), PaperRow(36.01, 73.68, 13.67, 13.899))
+    return Preset(_imagenet(10, 512, 8), NETWORKS["spikformer_10_512_imagenet"])
 
 
 @preset
 def spikformer_8_768_imagenet() -> Preset:
     """Spikformer-8-768: 66.34 M parameters, 22.09 G SOPs, 21.477 mJ, 74.81 % top-1 (Tab. 2)."""
-    return Preset(_imagenet(8, 768, 12), PaperRow(66.34, 74.81, 22.09, 21.477))
+    return Preset(_imagenet(8, 768, 12), NETWORKS["spikformer_8_768_imagenet"])
 
 
 # CIFAR-10 and CIFAR-100, Tab. 3: 32×32, 64 tokens, T = 4.
@@ -127,37 +113,37 @@ def _cifar(depth: int, embed_dim: int, num_classes: int) -> ModelConfig:
 @preset
 def spikformer_4_256_cifar10() -> Preset:
     """Spikformer-4-256: 4.15 M parameters, 93.94 % on CIFAR-10 (Tab. 3)."""
-    return Preset(_cifar(4, 256, 10), PaperRow(4.15, 93.94))
+    return Preset(_cifar(4, 256, 10), NETWORKS["spikformer_4_256_cifar10"])
 
 
 @preset
 def spikformer_2_384_cifar10() -> Preset:
     """Spikformer-2-384: 5.76 M parameters, 94.80 % on CIFAR-10 (Tab. 3)."""
-    return Preset(_cifar(2, 384, 10), PaperRow(5.76, 94.80))
+    return Preset(_cifar(2, 384, 10), NETWORKS["spikformer_2_384_cifar10"])
 
 
 @preset
 def spikformer_4_384_cifar10() -> Preset:
     """Spikformer-4-384: 9.32 M parameters, 95.19 % on CIFAR-10, 95.51 % after 400 epochs (Tab. 3)."""
-    return Preset(_cifar(4, 384, 10), PaperRow(9.32, 95.19))
+    return Preset(_cifar(4, 384, 10), NETWORKS["spikformer_4_384_cifar10"])
 
 
 @preset
 def spikformer_4_256_cifar100() -> Preset:
     """Spikformer-4-256: 75.96 % on CIFAR-100 (Tab. 3)."""
-    return Preset(_cifar(4, 256, 100), PaperRow(None, 75.96))
+    return Preset(_cifar(4, 256, 100), NETWORKS["spikformer_4_256_cifar100"])
 
 
 @preset
 def spikformer_2_384_cifar100() -> Preset:
     """Spikformer-2-384: 76.95 % on CIFAR-100 (Tab. 3)."""
-    return Preset(_cifar(2, 384, 100), PaperRow(None, 76.95))
+    return Preset(_cifar(2, 384, 100), NETWORKS["spikformer_2_384_cifar100"])
 
 
 @preset
 def spikformer_4_384_cifar100() -> Preset:
     """Spikformer-4-384: 77.86 % on CIFAR-100, 78.21 % after 400 epochs (Tab. 3)."""
-    return Preset(_cifar(4, 384, 100), PaperRow(None, 77.86))
+    return Preset(_cifar(4, 384, 100), NETWORKS["spikformer_4_384_cifar100"])
 
 
 # Event cameras, Tab. 4: 128×128, 64 tokens, two polarities, T = 16.
@@ -186,7 +172,7 @@ def spikformer_2_256_cifar10dvs() -> Preset:
     The paper counts five layer norms and a position embedding that its network never uses; 2.57 M are live.
     """
     # Paper: the scale is a learnable scalar; the code, which the preset follows, fixes it at 0.25.
-    return Preset(_events(num_heads=16, num_classes=10), PaperRow(2.59, 80.9, unused_parameters=18_944))
+    return Preset(_events(num_heads=16, num_classes=10), NETWORKS["spikformer_2_256_cifar10dvs"])
 
 
 @preset
@@ -198,7 +184,7 @@ def spikformer_2_256_dvs128() -> Preset:
     CIFAR10-DVS, so they hold the same unused weights.
     """
     config = _events(num_heads=8, num_classes=11).override(learnable_scale=True, qk_pool=3)
-    return Preset(config, PaperRow(2.59, 98.3, unused_parameters=18_944))
+    return Preset(config, NETWORKS["spikformer_2_256_dvs128"])
 
 
 # Conventional (ANN) twins: the same stem, widths and parameters, ReLU where a neuron was, softmax attention, T = 1.
@@ -211,19 +197,19 @@ def _twin(spiking: Callable[[], Preset]) -> ModelConfig:
 @preset
 def transformer_4_384_cifar10() -> Preset:
     """Transformer-4-384: 9.32 M parameters, 96.73 % on CIFAR-10 (Tab. 3)."""
-    return Preset(_twin(spikformer_4_384_cifar10), PaperRow(9.32, 96.73))
+    return Preset(_twin(spikformer_4_384_cifar10), NETWORKS["transformer_4_384_cifar10"])
 
 
 @preset
 def transformer_4_384_cifar100() -> Preset:
     """Transformer-4-384: 81.02 % on CIFAR-100 (Tab. 3)."""
-    return Preset(_twin(spikformer_4_384_cifar100), PaperRow(None, 81.02))
+    return Preset(_twin(spikformer_4_384_cifar100), NETWORKS["transformer_4_384_cifar100"])
 
 
 @preset
 def transformer_8_512_imagenet() -> Preset:
     """Transformer-8-512: 29.68 M parameters, 8.33 G FLOPs, 38.340 mJ, 80.80 % top-1 (Tab. 2)."""
-    return Preset(_twin(spikformer_8_512_imagenet), PaperRow(29.68, 80.80, 8.33, 38.340))
+    return Preset(_twin(spikformer_8_512_imagenet), NETWORKS["transformer_8_512_imagenet"])
 
 
 # Our own, for a laptop and embedded data: seconds to train.

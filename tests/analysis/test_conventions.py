@@ -2,24 +2,39 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
-from spikformer.analysis.conventions import AttentionLayer, Operations, WeightedLayer
+from spikformer.analysis.conventions import Layer, Operations, Product
 
 pytestmark = pytest.mark.core
 
+
+def with_input(layer: Layer, density: float, ones: float, *, binary: bool, **fields: Any) -> Layer:
+    """The same layer of one product, reading something else."""
+    product = Product(1000, density, ones, binary)
+    return replace(layer, products=(product,), binary=binary, **fields)
+
+
 # 1,000 MACs in each of 4 steps; of its inputs half are 0, 0.3 are 1 and 0.2 are 2.
-SUMS = WeightedLayer(
-    "sums", "linear", 1000, 4, mean_input=0.7, density=0.5, ones=0.3, binary=False, spiking=True, once=False
+SUMS = Layer(
+    "sums", "linear", 4, (Product(1000, 0.5, 0.3, False),), mean_input=0.7, binary=False, spiking=True, paper_macs=1000
 )
-SPIKES = replace(SUMS, mean_input=0.25, density=0.25, ones=0.25, binary=True)
-PIXELS = replace(SUMS, kind="conv", mean_input=-0.1, density=0.9, ones=0.01, spiking=False, once=True)
-# Two products of 600 and 400 MACs in each of 2 steps, in which 50 and 30 pairs coincide in all.
-SSA = AttentionLayer(
-    "ssa", 1000, 2, mean_input=0.2, density=0.04, binary=True, published_macs=500,
-    products=((600, 50.0, True), (400, 30.0, True)),
-)  # fmt: skip
+SPIKES = with_input(SUMS, 0.25, 0.25, binary=True, mean_input=0.25)
+PIXELS = with_input(SUMS, 0.9, 0.01, binary=False, kind="conv", mean_input=-0.1, spiking=False, once=True)
+# Two products of 600 and 400 MACs in each of 2 steps, in which 60 and 30 pairs coincide in all.
+SSA = Layer(
+    "ssa",
+    "attention",
+    2,
+    (Product(600, 0.05, 0.05, True), Product(400, 0.0375, 0.0375, True)),
+    mean_input=0.2,
+    binary=True,
+    spiking=True,
+    paper_macs=500,
+    order="query_key_first",
+)
 
 
 def test_sums_of_spikes() -> None:
@@ -33,7 +48,7 @@ def test_spikes_cost_the_same_by_all() -> None:
         assert SPIKES.operations(convention, first_conv) == Operations(macs=0, acs=1000)
 
 
-def test_the_first_convolution_of_a_still_image() -> None:
+def test_the_first_convolution_of_a_static_image() -> None:
     for first_conv, dense in (("every_step", 4000), ("once", 1000)):
         assert PIXELS.operations("paper", first_conv) == Operations(macs=dense)
         assert PIXELS.operations("strict", first_conv) == Operations(macs=dense)
@@ -55,15 +70,21 @@ def test_binary_frames_are_pixels_to_the_paper_and_spikes_to_the_others() -> Non
 
 def test_spiking_attention() -> None:
     assert SSA.operations("paper") == Operations(acs=pytest.approx(0.2 * 500 * 2)), "rate · T · N² D"
-    assert SSA.operations("strict") == SSA.operations("entrywise") == Operations(acs=80)
+    assert SSA.operations("strict") == SSA.operations("entrywise") == Operations(acs=pytest.approx(90))
 
 
 def test_attention_where_one_product_has_no_spikes() -> None:
     """As float Q and K with a spiking V: their product is MACs, and the second adds."""
-    floats = replace(SSA, binary=False, products=((600, 1100.0, False), (400, 30.0, True)))
+    products = (Product(600, 0.9, 0.0, False), Product(400, 0.0375, 0.0375, True))
+    floats = replace(SSA, binary=False, spiking=False, products=products)
     assert floats.operations("paper") == Operations(macs=1000), "T N² D"
-    assert floats.operations("strict") == Operations(macs=1200, acs=30), "all of it, over both steps"
-    assert floats.operations("entrywise") == Operations(macs=1100, acs=30), "what is not zero"
+    assert floats.operations("strict") == pytest.approx((1200, 30)), "all of it, over both steps"
+    assert floats.operations("entrywise") == pytest.approx((1080, 30)), "what is not zero"
+
+
+def test_macs_and_density_are_of_all_products() -> None:
+    assert (SUMS.macs, SUMS.density) == (1000, 0.5)
+    assert (SSA.macs, SSA.density) == (1000, pytest.approx(90 / 2000))
 
 
 def test_attention_is_computed_at_every_step() -> None:

@@ -30,7 +30,7 @@ def assert_same(one: FiringReport, other: FiringReport) -> None:
         for name in ours:
             for field, value in vars(ours[name]).items():
                 np.testing.assert_allclose(value, getattr(theirs[name], field), rtol=1e-12, err_msg=f"{name} {field}")
-    assert (one.num_samples, one.time_steps, one.still) == (other.num_samples, other.time_steps, other.still)
+    assert (one.num_samples, one.time_steps, one.static) == (other.num_samples, other.time_steps, other.static)
 
 
 @pytest.mark.parametrize("name", [TINY, EVENTS, TWIN, "spikformer_4_384_cifar10"])
@@ -44,7 +44,7 @@ def test_batches_add_up_to_one(name: str) -> None:
     assert told == [3, 1, 3]
     assert_same(streamed, measure_firing(model, [x]))
     assert streamed.num_samples == 7
-    assert streamed.still == (x.ndim == 4)
+    assert streamed.static == (x.ndim == 4)
 
 
 @pytest.mark.parametrize("name", [TINY, EVENTS])
@@ -118,7 +118,7 @@ def test_event_frames_bring_their_own_steps(model: Spikformer) -> None:
     config = shrunk(EVENTS)
     frames = frames_for(config.override(time_steps=6), 2)
     firing = measure_firing(specimen(config), [frames])
-    assert (firing.time_steps, firing.still, firing.num_samples) == (6, False, 2)
+    assert (firing.time_steps, firing.static, firing.num_samples) == (6, False, 2)
     assert firing.inputs["stem.stages.0.conv"].mean.tolist() == pytest.approx(frames.flatten(1).mean(1).tolist())
     assert all(len(rate) == 6 for rate in firing.rates.values())
 

@@ -74,14 +74,17 @@ def test_every_attention_in_both_orders(attention: str, num_heads: int) -> None:
     assert listed(layers) == on_paper(config)
     for layer in layers:
         if layer.kind != "attention":
-            assert (layer.products, layer.order) == ({}, None)
+            assert layer.products == layer.orders == {}
             continue
         expected = {"query_key_first": (16 * 16 * 64,) * 2}
         if "softmax" not in attention:
             expected["key_value_first"] = (16 * 64 * 64 // num_heads,) * 2
         assert layer.products == expected
-        assert layer.order == min(expected, key=lambda order: expected[order])
-        assert layer.macs == sum(expected[layer.order])
+        assert layer.orders["torch"] == min(expected, key=lambda order: expected[order])
+        assert layer.macs == sum(expected[layer.orders["torch"]])
+        keys_first = "softmax" not in attention and 64 // num_heads <= 2 * 16
+        assert (layer.orders["engine"] == "key_value_first") == keys_first
+        assert layer.twin_macs == 2 * 16 * 16 * 64
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_real_networks_whatever_their_dtype_and_steps(name: str, overrides: dict
 
 def test_an_open_size_has_to_be_given() -> None:
     model = sf.create_model(TINY, image_size=None)
-    with pytest.raises(ValueError, match="leaves image_size open, and operations depend on it; give one"):
+    with pytest.raises(ValueError, match="image_size"):
         count_operations(model)
     assert listed(count_operations(model, (12, 8))) == on_paper(get_preset(TINY).config.override(image_size=(12, 8)))
 
@@ -178,23 +181,21 @@ def test_groups_and_strides_are_counted() -> None:
 
 
 @pytest.mark.parametrize("kind", [Skewed, Convolved, Timeless])
-def test_a_product_outside_of_layers_is_refused(kind: type[Wrapped]) -> None:
+def test_a_product_outside_of_layers_is_an_error(kind: type[Wrapped]) -> None:
     model = sf.create_model(TINY)
     hidden = model.blocks[0].mlp.hidden
     hidden.linear = kind(hidden.linear)
-    with pytest.raises(
-        ValueError, match=r"PyTorch sees [\d,]+ multiply-accumulates .* its layers explain [\d,]+; teac"
-    ):
+    with pytest.raises(ValueError, match="PyTorch sees"):
         count_operations(model)
 
 
-def test_a_layer_that_multiplies_more_than_its_kind_is_refused() -> None:
+def test_a_layer_that_multiplies_more_than_its_kind_is_an_error() -> None:
     model = sf.create_model(TINY)
     model.blocks[0].mlp.hidden.linear = Twice(64, 256)
     ours = on_paper(model.config)
     total = ours[0][2] + 4 * sum(macs for _, _, macs in ours[1:])
-    sentence = f"PyTorch sees {total + 4 * prod((16, 64, 256)):,} .* explain {total:,};"
-    with pytest.raises(ValueError, match=sentence):
+    seen = total + 4 * prod((16, 64, 256))
+    with pytest.raises(ValueError, match=f"{seen:,} .* {total:,}"):
         count_operations(model)
 
 
@@ -210,15 +211,15 @@ def test_a_layer_that_multiplies_more_than_its_kind_is_refused() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_module_of_an_unknown_kind_is_refused_wherever_it_is(module: nn.Module, kind: str) -> None:
+def test_a_module_of_an_unknown_kind_is_an_error_wherever_it_is(module: nn.Module, kind: str) -> None:
     model = sf.create_model(TINY)
     model.blocks[1].attention.extra = module
-    with pytest.raises(ValueError, match=rf"Operations of blocks\.1\.attention\.extra, a {kind}, cannot be counted; t"):
+    with pytest.raises(ValueError, match=rf"blocks\.1\.attention\.extra, a {kind}"):
         count_operations(model)
 
 
-def test_a_weight_that_hangs_in_a_container_is_refused() -> None:
+def test_a_weight_that_hangs_in_a_container_is_an_error() -> None:
     model = sf.create_model(TINY)
     model.blocks[0].mlp.gate = nn.Parameter(torch.ones(64, 64))
-    with pytest.raises(ValueError, match=r"Operations of blocks\.0\.mlp, a SpikingMLP, cannot be counted"):
+    with pytest.raises(ValueError, match=r"blocks\.0\.mlp, a SpikingMLP"):
         count_operations(model)

@@ -67,7 +67,9 @@ def test_one_sample_has_the_name_itself_and_is_told(weights: Path, run_here) -> 
     said = run_here("attention", weights, "--samples", 7, "--split", "validation")
     assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors", "best_attention.png"]
     label = DIGITS.class_names[DIGITS.validation.labels[7]]
-    assert said.stdout.startswith(f"{weights.parent / 'best_attention.png'}: validation sample 7: {label}, taken for ")
+    assert said.stdout.startswith(
+        f"{weights.parent / 'best_attention.png'}: validation sample 7: {label}, classified as "
+    )
 
 
 def test_rows_are_blocks_and_columns_are_steps(weights: Path, tmp_path: Path, run_here) -> None:
@@ -116,7 +118,7 @@ def test_files_instead_of_samples(weights: Path, tmp_path: Path, run_here) -> No
     sample = json.loads(run_here("attention", weights, "--samples", 3, "--json").stdout)
     assert drawn[0]["answer"] == sample[0]["answer"], "the same pixels"
     text = run_here("attention", weights, "--files", paths[0], "--output", output).stdout
-    assert text.startswith(f"{output}: seven [7].png: taken for ")
+    assert text.startswith(f"{output}: seven [7].png: classified as ")
 
 
 def test_recordings_instead_of_samples(event_weights: Path, tmp_path: Path, run_here) -> None:
@@ -154,7 +156,10 @@ def test_as_users_run_it(weights: Path, run) -> None:
             "--files takes the place of --data and --samples; give one or the other.",
         ),
         (("--files", "/nowhere/x.png"), "There is no file /nowhere/x.png."),
-        (("--output", "a.jpg"), "a.jpg should end in one of .png, .svg, .pdf, to say the format of the figure."),
+        (
+            ("--output", "a.gif"),
+            "a.gif should end in one of .png, .svg, .pdf, .jpg, .jpeg, .webp, which names the format of the figure.",
+        ),
         (("--output", "nowhere/a.png"), "There is no folder nowhere to write a.png into; create it first."),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",

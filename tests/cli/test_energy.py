@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import spikformer as sf
-from spikformer.analysis.energy import Constants, MemoryCosts, measure_energy
+from spikformer.analysis.energy import Constants, measure_energy
 from spikformer.analysis.published import published_figures
 from spikformer.cli.samples import batches
 from spikformer.data import open_dataset
@@ -23,7 +23,12 @@ def as_measured(weights: Path, split: str = "test", **options: object) -> dict[s
 
 def test_figures_are_those_of_the_api(weights: Path, run_here) -> None:
     said = run_here("energy", weights, *FEW, "--json")
-    assert json.loads(said.stdout) == as_measured(weights)
+    figures = json.loads(said.stdout)
+    engine = figures.pop("engine")
+    assert figures == as_measured(weights)
+    by_engine = as_measured(weights, runtime="engine")
+    assert engine == {name: by_engine[name] for name in ("attention_order", "operations", "energy_mj")}
+    assert (figures["attention_order"], engine["attention_order"]) == ("query_key_first", "key_value_first")
     assert said.stderr == ""
     assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors"], "nothing is written"
 
@@ -61,22 +66,22 @@ def test_tables_show_every_layer_and_convention_and_cut_no_digit(weights: Path, 
     assert f"{found['twin']['macs']:,}" in twin
     assert twin.endswith(f" {1e3 * (found['twin']['energy_mj'] + memory['twin_energy_mj']):,.3f}  ")
     assert "6 samples of digits, test, T = 4; 4.6 pJ a multiply-accumulate, 0.9 pJ an accumulate." in text
-    assert "no chip was measured" in text
-    assert "Memory: 10 pJ for the weight of every operation" in text
+    assert "Attention is counted as (Q Kᵀ) V" in text
+    assert "Memory: 10 pJ" in text
 
 
 def test_constants_and_memory_are_options(weights: Path, run_here) -> None:
     words = ("--mac-pj", 2, "--ac-pj", 0.5, "--memory", "--weight-pj", 7, "--membrane-pj", 0)
     found = json.loads(run_here("energy", weights, *FEW, *words, "--json").stdout)
-    memory = found.pop("memory")
-    assert found == as_measured(weights, constants=Constants(2, 0.5))
+    memory, _ = found.pop("memory"), found.pop("engine")
+    assert found == as_measured(weights, constants=Constants(2, 0.5, 7, 0))
     assert memory["costs"] == {"weight_pj": 7, "membrane_pj": 0}
     strict = found["operations"]["strict"]["once"]
     assert memory["energy_mj"]["strict"]["once"] == pytest.approx(7e-9 * (strict["macs"] + strict["acs"]))
     assert memory["twin_energy_mj"] == pytest.approx(7e-9 * found["twin"]["macs"])
     assert "memory" not in json.loads(run_here("energy", weights, *FEW, "--json").stdout)
     default = json.loads(run_here("energy", weights, *FEW, "--memory", "--json").stdout)["memory"]
-    assert default["costs"] == vars(MemoryCosts())
+    assert default["costs"] == {"weight_pj": 10, "membrane_pj": 10}
 
 
 def test_samples_come_from_all_over_a_split(weights: Path, run_here) -> None:
@@ -85,6 +90,7 @@ def test_samples_come_from_all_over_a_split(weights: Path, run_here) -> None:
         for words in (("validation", "--max-samples", 10**6), ("train", *FEW))
     )
     assert (everything["num_samples"], train["num_samples"]) == (143, 6)
+    del train["engine"]
     assert train == as_measured(weights, split="train") != as_measured(weights)
 
 

@@ -102,7 +102,7 @@ def test_raster_and_membranes(weights: Path, run_here) -> None:
     raster, membranes = Path("r.svg").read_text(), Path("r_membranes.svg").read_text()
     digits = open_dataset("digits")
     assert ">stem.stages.1.neuron<" in raster
-    assert f">test sample 0: {digits.class_names[digits.test.labels[0]]}, taken for" in raster
+    assert f">test sample 0: {digits.class_names[digits.test.labels[0]]}, classified as" in raster
     assert "neuron 5" in membranes
     assert "neuron 9" in membranes
     assert "neuron 0" not in membranes
@@ -120,7 +120,7 @@ def test_raster_of_a_file(weights: Path, run_here) -> None:
     run_here("figure", "raster", weights, "--file", "grey.png", "--output", "r.svg")
     text = Path("r.svg").read_text()
     assert ">blocks.1.attention.neuron<" in text
-    assert ">grey.png: taken for" in text
+    assert ">grey.png: classified as" in text
 
 
 def test_raster_of_other_neurons(tmp_path: Path, write_weights: Callable[..., Path], run_here) -> None:
@@ -143,7 +143,7 @@ def test_events_of_a_recording(event_weights: Path, run_here) -> None:
     assert run_here("figure", "events", event_weights, "--file", "moving.npy").stdout == "Drew events.png\n"
     assert_picture(Path("events.png"))
     run_here("figure", "events", event_weights, "--file", "moving.npy", "--output", "e.svg")
-    assert "moving.npy: taken for" in Path("e.svg").read_text()
+    assert "moving.npy: classified as" in Path("e.svg").read_text()
 
 
 def test_as_users_run_it(weights: Path, tmp_path: Path, run) -> None:

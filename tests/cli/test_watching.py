@@ -61,7 +61,7 @@ def test_what_is_told_of_a_sample(weights: Path) -> None:
         assert each.answer == DIGITS.class_names[int(row.argmax())]
         assert each.confidence == pytest.approx(row.max().item(), abs=1e-5)
         assert each.label == DIGITS.class_names[DIGITS.test.labels[place]]
-        assert each.title == f"test sample {place}: {each.label}, taken for {each.answer} ({each.confidence:.0%})"
+        assert each.title == f"test sample {place}: {each.label}, classified as {each.answer} ({each.confidence:.0%})"
         assert each.seen.spikes["stem.position.neuron"].shape[:2] == (4, 1)
     assert watched[0].seen is not watched[1].seen
     assert not torch.equal(*(each.seen.spikes["stem.position.neuron"] for each in watched))
@@ -74,4 +74,4 @@ def test_a_file_has_no_label(weights: Path, tmp_path: Path) -> None:
     (sample,) = watch_samples(model, DIGITS, "test", [4])
     assert np.array_equal(watched.sample, sample.sample)
     assert (watched.label, watched.source) == (None, "four.png")
-    assert watched.title == f"four.png: taken for {sample.answer} ({sample.confidence:.0%})"
+    assert watched.title == f"four.png: classified as {sample.answer} ({sample.confidence:.0%})"

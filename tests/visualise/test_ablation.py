@@ -12,7 +12,7 @@ from PIL import Image
 from spikformer.analysis.ablation import CellResult, Line, summarise, variants
 from spikformer.presets import get_preset
 from spikformer.visualise.ablation import ablation_figure
-from spikformer.visualise.figures import save_figure
+from spikformer.visualise.style import save_figure
 
 BLUE, ORANGE = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
 CIFAR10 = get_preset("spikformer_4_384_cifar10").config
@@ -75,12 +75,12 @@ def test_what_has_no_dot_is_said() -> None:
     assert said[-2:] == ["✗ did not converge", "paper ✗"]
 
 
-def test_nothing_finished_can_be_drawn_and_nothing_at_all_is_refused() -> None:
+def test_nothing_finished_can_be_drawn_and_nothing_at_all_is_an_error() -> None:
     lines = [line for line in some_lines() if line.variant.name == "random"]
     figure = ablation_figure(lines, "accuracy")
     assert figure.axes[0].get_xlim() == (0, 100)
     assert not points(figure, "o")
-    with pytest.raises(ValueError, match="There is no variant to draw"):
+    with pytest.raises(ValueError, match="at least one"):
         ablation_figure([], "accuracy")
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from spikformer.visualise.attention_maps import attended, attention_figure, received_attention, to_grid
-from spikformer.visualise.figures import save_figure
+from spikformer.visualise.style import save_figure
 
 WHITE = np.full((8, 8, 3), 255, np.uint8)
 BLACK = np.zeros((8, 8, 3), np.uint8)
@@ -107,19 +107,17 @@ def test_tokens_lie_row_by_row() -> None:
 def test_wrong_use() -> None:
     maps = np.ones((1, 1, 2, 2))
     for wrong in (WHITE.astype(float), WHITE[..., :1], WHITE[..., 0], WHITE[:0]):
-        with pytest.raises(ValueError, match=r"The picture is uint8 \[H, W, 3\], got "):
+        with pytest.raises(ValueError, match=r"\[H, W, 3\]"):
             attention_figure(wrong, maps, ["a"], ["b"])
     for wrong in (maps[0], maps[:0]):
-        with pytest.raises(ValueError, match=r"Maps are \[rows, columns, n_h, n_w\], one at least, got \["):
+        with pytest.raises(ValueError, match=r"\[rows, columns, n_h, n_w\]"):
             attention_figure(WHITE, wrong, ["a"], ["b"])
     for value in (-0.5, np.nan, np.inf):
-        with pytest.raises(ValueError, match="Maps are numbers from 0 on, without NaN or infinity"):
+        with pytest.raises(ValueError, match="finite"):
             attention_figure(WHITE, np.full((1, 1, 2, 2), value), ["a"], ["b"])
-    with pytest.raises(ValueError, match="need as many titles"):
+    with pytest.raises(ValueError, match="got 2 and 2"):
         attention_figure(WHITE, maps, ["a", "b"], ["c"])
-    with pytest.raises(
-        ValueError, match=r"Attention is \[N, N\] or \[heads, N, N\], from tokens to tokens, got \[2, 3\]"
-    ):
+    with pytest.raises(ValueError, match=r"got \[2, 3\]"):
         received_attention(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"A grid of 2×3 has 6 tokens, got \[5\]"):
+    with pytest.raises(ValueError, match=r"got \[5\]"):
         to_grid(np.ones(5), 2, 3)

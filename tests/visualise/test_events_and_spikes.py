@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from spikformer.visualise.events_and_spikes import events_and_spikes_figure
-from spikformer.visualise.figures import save_figure
+from spikformer.visualise.style import save_figure
 from spikformer.visualise.tiles import NO_EVENT_COLOUR, OFF_COLOUR, ON_COLOUR
 
 YELLOW = (240, 228, 66)
@@ -87,14 +87,12 @@ def test_silence_is_drawn(tmp_path: Path) -> None:
 def test_wrong_use() -> None:
     spikes = {"stem": np.zeros((3, 2, 2))}
     for wrong in (frames()[0], frames()[:, :1], frames()[:0]):
-        with pytest.raises(ValueError, match=r"Frames of events are \[T, 2, H, W\], got \["):
+        with pytest.raises(ValueError, match=r"\[T, 2, H, W\]"):
             events_and_spikes_figure(wrong, spikes)
-    with pytest.raises(ValueError, match="no spikes to draw beside the events; give those of at least one layer"):
+    with pytest.raises(ValueError, match="at least one"):
         events_and_spikes_figure(frames(), {})
     for shape in ((2, 2, 2), (3, 4), (3, 0, 2)):
-        with pytest.raises(
-            ValueError, match=r"The spikes of stem should be \[T, H, W\] with the T = 3 of the frames, got"
-        ):
+        with pytest.raises(ValueError, match=r"stem .*T = 3"):
             events_and_spikes_figure(frames(), {"stem": np.zeros(shape)})
-    with pytest.raises(ValueError, match="The spikes of stem are counts, got negative numbers or NaN"):
+    with pytest.raises(ValueError, match="stem"):
         events_and_spikes_figure(frames(), {"stem": np.full((3, 2, 2), -1)})

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 
 from spikformer.analysis.recorder import record
 from spikformer.models import create_model
-from spikformer.visualise.figures import save_figure
 from spikformer.visualise.rasters import membrane_figure, raster_figure
+from spikformer.visualise.style import save_figure
 
 
 def marks(axes: Axes) -> list[tuple[float, float]]:

@@ -3,18 +3,19 @@
     for variant in variants("attention", config, "cifar10"):
         config.override(**variant.overrides)
 
-Training the cells is the command's work; this room only knows what they are and what came out.
+Training the cells is up to the caller; this file knows what they are, what the paper found, and how to summarise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
-from spikformer.analysis.paper_ablations import PaperFigure, paper_figure, paper_sizes, paper_time_steps
 from spikformer.config import ModelConfig
+from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
+from spikformer.presets import get_preset
 from spikformer.vocabulary import did_you_mean
 
 Grid = Literal["attention", "time_steps", "neuron", "size"]
@@ -33,6 +34,22 @@ _VARIED: dict[Grid, tuple[str, ...]] = {
 }
 
 
+@dataclass(frozen=True)
+class PaperFigure:
+    """A cell of the paper's tables; None where it prints nothing."""
+
+    model: str
+    """As the paper calls it."""
+    accuracy_percent: float | None
+    """None: it did not converge, the paper's ✗."""
+    attention_operations_millions: float | None = None
+    attention_energy_uj: float | None = None
+    """Of one product of Q, K and V (Tab. 1)."""
+    operations_millions: float | None = None
+    energy_uj: float | None = None
+    """Of the whole network (Tab. 2)."""
+
+
 class Variant(NamedTuple):
     """One row of a grid."""
 
@@ -43,7 +60,7 @@ class Variant(NamedTuple):
 
 
 def check_grid(word: str) -> Grid:
-    """The grid of that name; another is refused."""
+    """The grid of that name."""
     for grid in get_args(Grid):
         if word == grid:
             return grid
@@ -90,17 +107,16 @@ def _with_time_steps(config: ModelConfig, data_set: str, events: bool) -> dict[s
     counts: Iterable[int] = _STILL_STEPS
     if events:
         whole = config.time_steps
-        tried = (steps for steps in paper_time_steps(data_set) if steps < whole)
+        printed = {key.time_steps for key in ABLATIONS.get(data_set, {}) if key[:2] == ("ssa", "lif")}
+        tried = (steps for steps in printed if steps < whole)
         counts = sorted({max(1, whole // 4), max(1, whole // 2), whole, *tried})
     return {str(count): {"time_steps": count} for count in counts}
 
 
 def _with_sizes(config: ModelConfig, data_set: str) -> dict[str, dict[str, Any]]:
     """The paper's sizes for a model that is one of them; else half and all of the depth and the width."""
-    published = paper_sizes(data_set)
-    if len(published) > 1 and (config.depth, config.embed_dim) in published:
-        sizes = {size: model.num_heads for size, model in published.items()}
-    else:
+    sizes = {(model.depth, model.embed_dim): model.num_heads for model, _ in _published(data_set)}
+    if len(sizes) < 2 or (config.depth, config.embed_dim) not in sizes:
         depths = dict.fromkeys((max(1, config.depth // 2), config.depth))
         sizes = {(depth, width): _heads(width, config) for width in _widths(config) for depth in depths}
     return {
@@ -119,6 +135,55 @@ def _widths(config: ModelConfig) -> list[int]:
 def _heads(width: int, config: ModelConfig) -> int:
     """As many as keep the features of a head, if that comes out even."""
     return width // config.head_dim if width % config.head_dim == 0 else 1
+
+
+def paper_figure(data_set: str, config: ModelConfig, *, by_size: bool) -> PaperFigure | None:
+    """The paper's cell for a model on a data set, if it has one.
+
+    `by_size` looks for a model as deep and wide as this one. Without it, what counts is attention, neuron and time
+    steps, and the figure is of the one model that the paper ablates, whatever size this one has.
+    """
+    if data_set not in ABLATED:
+        return None
+    ablated = get_preset(ABLATED[data_set]).config
+    if config.image_size != ablated.image_size:  # weights carried over to larger images are another table's
+        return None
+    key = VariantKey(config.attention, config.neuron, config.time_steps)
+    is_unchanged = key == ("ssa", "lif", ablated.time_steps)
+    if by_size:
+        return _figure_of_size(data_set, config) if is_unchanged else None
+    if key not in ABLATIONS[data_set]:
+        return None
+    figure = PaperFigure(f"Spikformer-{ablated.depth}-{ablated.embed_dim}", ABLATIONS[data_set][key])
+    if is_unchanged:
+        figure = _figure_of_size(data_set, ablated) or figure
+    cost = ATTENTION_COSTS.get(data_set, {}).get(key.attention)
+    if cost is None or key[1:] != ("lif", ablated.time_steps):
+        return figure
+    return replace(
+        figure,
+        attention_operations_millions=float(cost.operations_millions),
+        attention_energy_uj=float(cost.energy_uj) if cost.energy_uj else None,
+    )
+
+
+def _figure_of_size(data_set: str, config: ModelConfig) -> PaperFigure | None:
+    for published, row in _published(data_set):
+        if (published.depth, published.embed_dim) == (config.depth, config.embed_dim):
+            return PaperFigure(
+                f"Spikformer-{published.depth}-{published.embed_dim}",
+                row.accuracy_percent,
+                operations_millions=row.operations_giga and row.operations_giga * 1e3,
+                energy_uj=row.energy_mj and row.energy_mj * 1e3,
+            )
+    return None
+
+
+def _published(data_set: str) -> list[tuple[ModelConfig, PaperRow]]:
+    """The spiking networks of a data set that the paper prints, smallest first."""
+    rows = NETWORKS_BY_DATA_SET.get(data_set, {})
+    networks = ((get_preset(name).config, row) for name, row in rows.items())
+    return [(config, row) for config, row in networks if config.neuron == "lif"]
 
 
 # What came out.

@@ -14,14 +14,7 @@ from typing import Any, get_args
 
 from torch import Tensor, nn
 
-from spikformer.analysis.conventions import (
-    AttentionLayer,
-    Convention,
-    FirstConv,
-    Layer,
-    Operations,
-    WeightedLayer,
-)
+from spikformer.analysis.conventions import Convention, FirstConv, Layer, Operations, Order, Product, Runtime
 from spikformer.analysis.firing import FiringReport, measure_firing
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.models import Spikformer
@@ -32,39 +25,25 @@ _PJ_IN_MJ = 1e9
 
 @dataclass(frozen=True)
 class Constants:
-    """Picojoules of one operation in 32-bit floats on 45 nm silicon (Horowitz, ISSCC 2014), as the paper takes them."""
+    """Picojoules at 45 nm (Horowitz, ISSCC 2014): of operations on 32-bit floats, as in the paper, and of memory.
+
+    The paper and most of the field leave memory out. A 32-bit word of a 32 KB memory takes 10 pJ (20 for 64 bits).
+    Every operation reads its weight, every neuron reads and writes its membrane at every step; nothing is kept in a
+    register between them, so it is an upper bound for both networks.
+    """
 
     mac_pj: float = 4.6
     ac_pj: float = 0.9
-
-    def __post_init__(self) -> None:
-        check_costs(self)
-
-
-@dataclass(frozen=True)
-class MemoryCosts:
-    """Picojoules to read or write one 32-bit word, which the paper and most of the field leave out.
-
-    By default from a 32 KB memory at 45 nm (Horowitz: 20 pJ for 64 bits). Every operation reads its weight, every
-    neuron reads and writes its membrane at every step; nothing is kept in a register between them, so it is an upper
-    bound for both networks.
-    """
-
     weight_pj: float = 10.0
     membrane_pj: float = 10.0
 
     def __post_init__(self) -> None:
-        check_costs(self)
-
-
-def check_costs(costs: Constants | MemoryCosts) -> None:
-    for name, value in asdict(costs).items():
-        if not 0 <= value < float("inf"):
-            raise ValueError(f"{name} must be a finite number of picojoules, at least 0, got {value!r}.")
+        for name, value in asdict(self).items():
+            if not 0 <= value < float("inf"):
+                raise ValueError(f"{name} must be a finite number of picojoules, at least 0, got {value!r}.")
 
 
 HOROWITZ_45NM = Constants()
-SRAM_32KB = MemoryCosts()
 
 
 @dataclass(frozen=True)
@@ -78,6 +57,8 @@ class EnergyReport:
     time_steps: int
     num_samples: int
     constants: Constants = HOROWITZ_45NM
+    runtime: Runtime = "torch"
+    """By whose rule the products of attention are ordered, which matters to `strict` and `entrywise`."""
 
     def operations(self, convention: Convention = "paper", first_conv: FirstConv = "every_step") -> Operations:
         total = Operations()
@@ -95,21 +76,21 @@ class EnergyReport:
     def twin_energy_mj(self) -> float:
         return self.twin_macs * self.constants.mac_pj / _PJ_IN_MJ
 
-    def memory_mj(
-        self,
-        costs: MemoryCosts = SRAM_32KB,
-        convention: Convention = "paper",
-        first_conv: FirstConv = "every_step",
-    ) -> float:
+    def memory_mj(self, convention: Convention = "paper", first_conv: FirstConv = "every_step") -> float:
         """What moving weights and membranes adds."""
-        updates = 2 * self.num_neurons * self.time_steps
-        return (
-            sum(self.operations(convention, first_conv)) * costs.weight_pj + updates * costs.membrane_pj
-        ) / _PJ_IN_MJ
+        weights = sum(self.operations(convention, first_conv)) * self.constants.weight_pj
+        membranes = 2 * self.num_neurons * self.time_steps * self.constants.membrane_pj
+        return (weights + membranes) / _PJ_IN_MJ
 
-    def twin_memory_mj(self, costs: MemoryCosts = SRAM_32KB) -> float:
+    @property
+    def twin_memory_mj(self) -> float:
         """The same for the twin, which has weights and no membranes."""
-        return self.twin_macs * costs.weight_pj / _PJ_IN_MJ
+        return self.twin_macs * self.constants.weight_pj / _PJ_IN_MJ
+
+    @property
+    def attention_order(self) -> Order | None:
+        """In which order Q, K and V are multiplied; None where nothing mixes. All blocks have the same sizes."""
+        return next((layer.order for layer in self.layers if layer.order), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, every convention side by side."""
@@ -117,6 +98,8 @@ class EnergyReport:
             "num_samples": self.num_samples,
             "time_steps": self.time_steps,
             "constants": asdict(self.constants),
+            "runtime": self.runtime,
+            "attention_order": self.attention_order,
             "energy_mj": _by_convention(self.energy_mj),
             "operations": _by_convention(lambda *choice: self.operations(*choice)._asdict()),
             "twin": {"macs": self.twin_macs, "energy_mj": self.twin_energy_mj},
@@ -141,71 +124,70 @@ def measure_energy(
     batches: Iterable[Tensor],
     constants: Constants = HOROWITZ_45NM,
     on_batch: Callable[[int], None] = lambda _: None,
+    *,
+    runtime: Runtime = "torch",
 ) -> EnergyReport:
-    """Run batches, images [B, C, H, W] or frames [T, B, C, H, W], and count; `on_batch` is for a bar."""
+    """Run batches, images [B, C, H, W] or frames [T, B, C, H, W], and count; `on_batch` is for a progress bar."""
     model = unwrap(model, "measure_energy")
-    firing = measure_firing(model, batches, on_batch)
-    return audit(model, firing, constants, firing.image_size)
+    return audit(model, measure_firing(model, batches, on_batch), constants, runtime=runtime)
 
 
 def audit(
-    model: Spikformer,
-    firing: FiringReport,
-    constants: Constants = HOROWITZ_45NM,
-    image_size: tuple[int, int] | None = None,
+    model: Spikformer, firing: FiringReport, constants: Constants = HOROWITZ_45NM, *, runtime: Runtime = "torch"
 ) -> EnergyReport:
     """The energy of a model that fired like this."""
-    counted = count_operations(model, image_size)
-    layers = [_attention(layer, firing) if layer.products else _weighted(layer, firing) for layer in counted]
+    counted = count_operations(model, firing.image_size)
     return EnergyReport(
-        layers=tuple(layers),
-        twin_macs=sum(twin_macs(layer) for layer in counted),
+        layers=tuple(
+            _attention(layer, firing, runtime) if layer.products else _weighted(layer, firing) for layer in counted
+        ),
+        twin_macs=sum(layer.twin_macs for layer in counted),
         num_neurons=sum(firing.num_neurons.values()),
         time_steps=firing.time_steps,
         num_samples=firing.num_samples,
         constants=constants,
+        runtime=runtime,
     )
 
 
-def twin_macs(layer: LayerOperations) -> int:
-    """Of the ANN twin's layer, whose softmax needs Q Kᵀ."""
-    return sum(layer.products["query_key_first"]) if layer.products else layer.macs
-
-
-def _weighted(layer: LayerOperations, firing: FiringReport) -> WeightedLayer:
+def _weighted(layer: LayerOperations, firing: FiringReport) -> Layer:
+    """A convolution or linear layer: one product, of what enters it with its weights."""
     seen = firing.inputs[layer.name]
     is_first = layer.name == next(iter(firing.inputs))
-    return WeightedLayer(
+    product = Product(layer.macs, float(seen.density.mean()), float(seen.ones.mean()), seen.binary)
+    return Layer(
         name=layer.name,
-        kind="conv" if layer.kind == "conv" else "linear",
-        macs=layer.macs,
+        kind=layer.kind,
         num_steps=firing.time_steps,
+        products=(product,),
         mean_input=float(seen.mean.mean()),
-        density=float(seen.density.mean()),
-        ones=float(seen.ones.mean()),
         binary=seen.binary,
         spiking=bool(firing.outputs) and not is_first,
-        once=is_first and firing.still,
+        paper_macs=layer.macs,
+        once=is_first and firing.static,
     )
 
 
-def _attention(layer: LayerOperations, firing: FiringReport) -> AttentionLayer:
+def _attention(layer: LayerOperations, firing: FiringReport, runtime: Runtime) -> Layer:
+    """Q Kᵀ V: two products, of which one has the result of the other for a factor."""
     seen = firing.attentions[layer.name.removesuffix(".mixing")]
     query, key, value = seen.binary
-    assert layer.order is not None
-    has_spikes = (query or key, value) if layer.order == "query_key_first" else (key or value, query)
-    coincidences = getattr(seen, layer.order).sum(0) / firing.num_samples
-    first, second = (
-        (macs, float(pairs), spikes)
-        for macs, pairs, spikes in zip(layer.products[layer.order], coincidences, has_spikes, strict=True)
-    )
-    return AttentionLayer(
+    order = layer.orders[runtime]
+    # Which of the two products has spikes for a factor, and so only adds.
+    binary = (query or key, value) if order == "query_key_first" else (key or value, query)
+    coincidences = getattr(seen, order).sum(0) / firing.num_samples
+    products = []
+    for macs, met, adds in zip(layer.products[order], coincidences, binary, strict=True):
+        density = float(met) / (macs * firing.time_steps)
+        products.append(Product(macs, density, density if adds else 0.0, adds))
+    return Layer(
         name=layer.name,
-        macs=layer.macs,
+        kind="attention",
         num_steps=firing.time_steps,
+        products=tuple(products),
         mean_input=float(sum(rate.mean() for rate in seen.rates.values()) / 3),
-        density=float(coincidences.sum() / (layer.macs * firing.time_steps)),
         binary=query and key and value,
-        published_macs=layer.products["query_key_first"][0],
-        products=(first, second),
+        spiking=query and key and value,
+        paper_macs=layer.products["query_key_first"][0],
+        order=order,
     )

@@ -34,7 +34,7 @@ class FiringReport:
 
     num_samples: int = 0
     time_steps: int = 0
-    still: bool = True
+    static: bool = True
     """The input was images, which the first convolution sees once, not T frames."""
     image_size: tuple[int, int] = (0, 0)
     inputs: dict[str, LayerInput] = field(default_factory=dict)
@@ -85,18 +85,18 @@ def measure_firing(
 def _begin(report: FiringReport, model: Spikformer, batch: Tensor) -> int:
     """The number of samples of a batch, which must be like those before it."""
     check_input(batch, model.config, model.like)
-    still, image_size = batch.ndim == 4, (batch.shape[-2], batch.shape[-1])
-    time_steps = model.config.time_steps if still else len(batch)
-    kind, earlier = (still, time_steps, image_size), (report.still, report.time_steps, report.image_size)
+    static, image_size = batch.ndim == 4, (batch.shape[-2], batch.shape[-1])
+    time_steps = model.config.time_steps if static else len(batch)
+    kind, earlier = (static, time_steps, image_size), (report.static, report.time_steps, report.image_size)
     if report.num_samples and kind != earlier:
         raise ValueError("Batches must have the same number of time steps and the same size, to be added up.")
-    report.still, report.time_steps, report.image_size = kind
-    return len(batch) if still else batch.shape[1]
+    report.static, report.time_steps, report.image_size = kind
+    return len(batch) if static else batch.shape[1]
 
 
 def _watch_input(name: str, report: FiringReport) -> Callable[..., None]:
     def hook(_module: nn.Module, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
-        steps = 1 if report.still and name == _first(report, name) else report.time_steps
+        steps = 1 if report.static and name == _first(report, name) else report.time_steps
         _add(report.inputs, name, LayerInput.of(inputs[0].unflatten(0, (steps, -1))))
 
     return hook

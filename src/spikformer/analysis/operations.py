@@ -2,7 +2,7 @@
 
 Batch norms fold into the weights before them, and neurons, pools and residual sums multiply nothing, so three kinds of
 layer are counted: convolutions, linear layers and the product of Q, K and V. Nothing is skipped in silence: a module of
-another kind is refused, and so is any product that PyTorch's own counter sees and this one does not.
+another kind is an error, and so is any product that PyTorch's own counter sees and this one does not.
 """
 
 from __future__ import annotations
@@ -16,26 +16,31 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from spikformer.analysis.conventions import Order, Runtime
 from spikformer.layers.mixing import TokenMixing
 from spikformer.layers.synced_norm import SyncedBatchNorm
 from spikformer.models import Spikformer
 from spikformer.neurons import Activation, SpikingNeuron
 
-Order = Literal["query_key_first", "key_value_first"]
 _FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation)
 
 
 @dataclass(frozen=True)
 class LayerOperations:
-    """A layer's MACs for one sample in one time step."""
+    """A layer's MACs for one sample in one time step, as PyTorch computes it."""
 
     name: str
     kind: Literal["conv", "linear", "attention"]
     macs: int
     products: dict[Order, tuple[int, int]] = field(default_factory=dict)
     """Of attention: the MACs of its first and its second product, by the order they are taken in."""
-    order: Order | None = None
-    """Of attention: the order that runs."""
+    orders: dict[Runtime, Order] = field(default_factory=dict)
+    """Of attention: the order that each runtime takes."""
+
+    @property
+    def twin_macs(self) -> int:
+        """Of the same layer in the ANN twin, whose softmax needs Q Kᵀ."""
+        return sum(self.products["query_key_first"]) if self.products else self.macs
 
 
 def count_operations(model: Spikformer, image_size: tuple[int, int] | None = None) -> list[LayerOperations]:
@@ -77,10 +82,15 @@ def _count_attention(name: str, mixing: Any, query: Tensor) -> LayerOperations:
     num_tokens, embed_dim = query.shape[-2:]
     head_dim = embed_dim // mixing.num_heads
     products: dict[Order, tuple[int, int]] = {"query_key_first": (num_tokens**2 * embed_dim,) * 2}
+    keys_first: dict[Runtime, bool] = {"torch": False, "engine": False}
     if not mixing.softmax:  # which needs Q Kᵀ
         products["key_value_first"] = (num_tokens * embed_dim * head_dim,) * 2
-    order: Order = "query_key_first" if mixing.softmax or num_tokens <= head_dim else "key_value_first"
-    return LayerOperations(name, "attention", sum(products[order]), products, order)
+        # The engine's Kᵀ V runs by events, so that it pays off earlier: kernels/engine/attention.cpp.
+        keys_first = {"torch": num_tokens > head_dim, "engine": 2 * num_tokens >= head_dim}
+    orders: dict[Runtime, Order] = {
+        runtime: "key_value_first" if first else "query_key_first" for runtime, first in keys_first.items()
+    }
+    return LayerOperations(name, "attention", sum(products[orders["torch"]]), products, orders)
 
 
 def _check_known(name: str, module: nn.Module) -> None:
@@ -88,7 +98,7 @@ def _check_known(name: str, module: nn.Module) -> None:
     holds_weights = any(True for _ in module.parameters(recurse=False))
     if not known and (holds_weights or not any(True for _ in module.children())):
         raise ValueError(
-            f"Operations of {name}, a {type(module).__name__}, cannot be counted; teach it to analysis/operations.py, "
+            f"Operations of {name}, a {type(module).__name__}, cannot be counted; add it to analysis/operations.py, "
             "so that no energy is left out."
         )
 
@@ -98,6 +108,6 @@ def _check_complete(counted: list[LayerOperations], seen_by_torch: int, time_ste
     ours = first.macs + time_steps * sum(layer.macs for layer in others)
     if ours != seen_by_torch:
         raise ValueError(
-            f"PyTorch sees {seen_by_torch:,} multiply-accumulates in this model and its layers explain {ours:,}; teach "
+            f"PyTorch sees {seen_by_torch:,} multiply-accumulates in this model and its layers explain {ours:,}; add "
             "the difference to analysis/operations.py, so that no energy is left out."
         )

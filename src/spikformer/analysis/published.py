@@ -12,26 +12,24 @@ from functools import cache
 
 import torch
 
-from spikformer.analysis.conventions import AttentionLayer, Layer, WeightedLayer
-from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport, twin_macs
+from spikformer.analysis.conventions import Layer, Product
+from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import ModelConfig
 from spikformer.models import Spikformer
-from spikformer.presets import Preset, get_preset, list_models
+from spikformer.paper import ABLATED, ATTENTION_COSTS, FIGURE_1, NETWORKS, AttentionCost
+from spikformer.presets import get_preset, list_models
 
 _FLOAT_ATTENTION = ("identity", "relu", "leaky_relu", "softmax", "softmax_float_value")
+_DATA_SETS = {"cifar10dvs": "CIFAR10-DVS", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
 _VARIANTS = {
-    "A_I": "identity",
-    "A_LeakyReLU": "leaky_relu",
-    "A_ReLU": "relu",
-    "A_softmax": "softmax",
-    "A_SSA": "ssa",
+    "identity": "A_I",
+    "leaky_relu": "A_LeakyReLU",
+    "relu": "A_ReLU",
+    "softmax": "A_softmax",
+    "ssa": "A_SSA",
 }
-_TABLE_1 = {  # model, then OPs (M) and P (µJ) as printed: floats, softmax, SSA
-    "CIFAR10-DVS": ("spikformer_2_256_cifar10dvs", ("16.8", "77"), ("19.1", "88"), ("0.66", "0.594")),
-    "CIFAR10": ("spikformer_4_384_cifar10", ("6.3", "29"), ("6.6", "30"), ("1.1", "0.990")),
-    "CIFAR100": ("spikformer_4_384_cifar100", ("6.3", "29"), ("6.6", "30"), ("1.3", "1.170")),
-}
+_FIGURE_1_NETWORK = "spikformer_8_512_imagenet"
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def energy_at_rate(config: ModelConfig, rate: float) -> EnergyReport:
     layers = [_layer_at_rate(config, layer, rate, first=layer is counted[0]) for layer in counted]
     return EnergyReport(
         layers=tuple(layers),
-        twin_macs=sum(twin_macs(layer) for layer in counted),
+        twin_macs=sum(layer.twin_macs for layer in counted),
         num_neurons=0,
         time_steps=config.time_steps,
         num_samples=0,
@@ -72,19 +70,37 @@ def energy_at_rate(config: ModelConfig, rate: float) -> EnergyReport:
 
 
 def _layer_at_rate(config: ModelConfig, layer: LayerOperations, rate: float, *, first: bool) -> Layer:
-    steps = config.time_steps
     if layer.kind != "attention":
-        spikes = rate, rate, rate
-        return WeightedLayer(layer.name, layer.kind, layer.macs, steps, *spikes, not first, not first, once=first)
-    assert layer.order is not None
-    spiking = config.attention not in _FLOAT_ATTENTION
-    summed = config.head_dim if layer.order == "query_key_first" else config.num_tokens
+        return Layer(
+            name=layer.name,
+            kind=layer.kind,
+            num_steps=config.time_steps,
+            products=(Product(layer.macs, density=rate, ones=rate, binary=not first),),
+            mean_input=rate,
+            binary=not first,
+            spiking=not first,
+            paper_macs=layer.macs,
+            once=first,
+        )
+    order = layer.orders["torch"]
+    spikes = config.attention not in _FLOAT_ATTENTION
+    summed = config.head_dim if order == "query_key_first" else config.num_tokens
     met = 1 - (1 - rate**2) ** (summed or 0)  # the share of sums in which at least one pair coincides
-    (first_macs, second_macs), published = layer.products[layer.order], layer.products["query_key_first"][0]
-    pairs = rate**2 * first_macs * steps, rate * met * second_macs * steps
-    products = (first_macs, pairs[0], spiking), (second_macs, pairs[1], spiking)
-    density = sum(pairs) / (layer.macs * steps)
-    return AttentionLayer(layer.name, layer.macs, steps, rate, density, spiking, published, products)
+    densities = (rate**2, rate * met)
+    return Layer(
+        name=layer.name,
+        kind="attention",
+        num_steps=config.time_steps,
+        products=tuple(
+            Product(macs, density, density if spikes else 0.0, spikes)
+            for macs, density in zip(layer.products[order], densities, strict=True)
+        ),
+        mean_input=rate,
+        binary=spikes,
+        spiking=spikes,
+        paper_macs=layer.products["query_key_first"][0],
+        order=order,
+    )
 
 
 def published_figures() -> list[PublishedFigure]:
@@ -94,47 +110,57 @@ def published_figures() -> list[PublishedFigure]:
 
 def _first_figure() -> list[PublishedFigure]:
     """Fig. 1: attention of one block of 8-512, vanilla and spiking."""
-    name = "spikformer_8_512_imagenet"
-    attention = _mixing(name, "softmax", 1.0)
-    where, macs = "Fig. 1, VSA", attention.operations().macs
+    vanilla, where = FIGURE_1["softmax"], "Fig. 1, VSA"
+    assert vanilla.energy_uj is not None
+    macs, printed_macs = _mixing(_FIGURE_1_NETWORK, "softmax", 1.0).operations().macs, _number(vanilla) * 1e6
+    dense = _mixing(_FIGURE_1_NETWORK, "ssa", 1.0).operations().acs
     return [
-        PublishedFigure(where, "OPs", "M", "77", macs / 1e6, "T N² D"),
-        PublishedFigure(where, "P", "µJ", "354.2", macs * HOROWITZ_45NM.mac_pj / 1e6, "T N² D"),
-        PublishedFigure(where, "P", "µJ", "354.2", 77e6 * HOROWITZ_45NM.mac_pj / 1e6, "from the printed OPs"),
-        _spiking_figure(name, 5.5e6 / _mixing(name, "ssa", 1.0).operations().acs, ""),
-        _spiking_figure(name, _mean_rate(get_preset(name)), ", the mean of all layers by Tab. 2"),
+        PublishedFigure(where, "OPs", "M", vanilla.operations_millions, macs / 1e6, "T N² D"),
+        PublishedFigure(where, "P", "µJ", vanilla.energy_uj, _mac_energy_uj(macs), "T N² D"),
+        PublishedFigure(where, "P", "µJ", vanilla.energy_uj, _mac_energy_uj(printed_macs), "from the printed OPs"),
+        _spiking_figure(_number(FIGURE_1["ssa"]) * 1e6 / dense, ""),
+        _spiking_figure(_mean_rate(_FIGURE_1_NETWORK), ", the mean of all layers by Tab. 2"),
     ]
 
 
-def _spiking_figure(name: str, rate: float, whence: str) -> PublishedFigure:
-    millions = _mixing(name, "ssa", rate).operations().acs / 1e6
-    return PublishedFigure("Fig. 1, SSA", "OPs", "M", "5.5", millions, f"fr T N² D at fr = {rate:.1%}{whence}")
+def _number(cost: AttentionCost) -> float:
+    return float(cost.operations_millions)
+
+
+def _mac_energy_uj(macs: float) -> float:
+    return macs * HOROWITZ_45NM.mac_pj / 1e6
+
+
+def _spiking_figure(rate: float, whence: str) -> PublishedFigure:
+    millions = _mixing(_FIGURE_1_NETWORK, "ssa", rate).operations().acs / 1e6
+    printed, counted = FIGURE_1["ssa"].operations_millions, f"fr T N² D at fr = {rate:.1%}{whence}"
+    return PublishedFigure("Fig. 1, SSA", "OPs", "M", printed, millions, counted)
 
 
 def _attention_rows() -> list[PublishedFigure]:
     """Tab. 1: the product of Q, K and V alone, of one block."""
     rows = []
-    for data, (name, floats, softmax, spikes) in _TABLE_1.items():
-        published = {"A_I": floats, "A_LeakyReLU": floats, "A_ReLU": floats, "A_softmax": softmax, "A_SSA": spikes}
-        for variant, (millions, microjoules) in published.items():
-            counted = "T N² D" if variant != "A_softmax" else "T N² D; the softmax itself is not counted"
-            rate = 1.0
-            if variant == "A_SSA":
-                dense = _mixing(name, "ssa", 1.0).operations().acs
-                rate = float(millions) * 1e6 / dense
+    for data_set, costs in ATTENTION_COSTS.items():
+        for variant, printed in costs.items():
+            assert printed.energy_uj is not None
+            rate, counted = 1.0, "T N² D"
+            if variant == "softmax":
+                counted = "T N² D; the softmax itself is not counted"
+            if variant == "ssa":
+                rate = _number(printed) * 1e6 / _mixing(ABLATED[data_set], "ssa", 1.0).operations().acs
                 counted = f"fr T N² D at fr = {rate:.1%}"
-            attention = _mixing(name, _VARIANTS[variant], rate)
-            operations = attention.operations()
+            attention = _mixing(ABLATED[data_set], variant, rate)
             energy = EnergyReport((attention,), 0, 0, attention.num_steps, 0).energy_mj() * 1e3
-            where = f"Tab. 1, {data}, {variant}"
-            rows.append(PublishedFigure(where, "OPs", "M", millions, sum(operations) / 1e6, counted))
-            rows.append(PublishedFigure(where, "P", "µJ", microjoules, energy, counted))
+            where = f"Tab. 1, {_DATA_SETS[data_set]}, {_VARIANTS[variant]}"
+            millions = sum(attention.operations()) / 1e6
+            rows.append(PublishedFigure(where, "OPs", "M", printed.operations_millions, millions, counted))
+            rows.append(PublishedFigure(where, "P", "µJ", printed.energy_uj, energy, counted))
     return rows
 
 
-def _mixing(name: str, attention: str, rate: float) -> AttentionLayer:
+def _mixing(name: str, attention: str, rate: float) -> Layer:
     config = get_preset(name).config.override(attention=attention, depth=1)  # all blocks are alike
-    return next(layer for layer in energy_at_rate(config, rate).layers if isinstance(layer, AttentionLayer))
+    return next(layer for layer in energy_at_rate(config, rate).layers if layer.kind == "attention")
 
 
 def _imagenet_rows() -> list[PublishedFigure]:
@@ -143,38 +169,35 @@ def _imagenet_rows() -> list[PublishedFigure]:
     shared = _count(get_preset("spikformer_8_512_imagenet").config)[0].macs
     rounded = round(shared * 4, -6) // 4
     for name in list_models("spikformer_*_imagenet"):
-        preset = get_preset(name)
-        paper = preset.paper
-        if paper is None:
+        if name not in NETWORKS:
             continue
-        rate = _mean_rate(preset)
-        report = energy_at_rate(preset.config, rate)
+        paper, config, rate = NETWORKS[name], get_preset(name).config, _mean_rate(name)
+        report = energy_at_rate(config, rate)
         own, rest = report.layers[0], report.layers[1:]
-        assert isinstance(own, WeightedLayer)
-        with_shared = replace(report, layers=(replace(own, macs=rounded), *rest))
-        where, printed = f"Tab. 2, {_title(name)}", f"{paper.energy_mj:.3f}"
+        with_shared = replace(report, layers=(replace(own, paper_macs=rounded), *rest))
+        where, printed = f"Tab. 2, Spikformer-{config.depth}-{config.embed_dim}", f"{paper.energy_mj:.3f}"
         giga = report.operations().acs / 1e9
         at_rate = f"fr = {rate:.1%} in every layer"
         rows.append(PublishedFigure(where, "OPs", "G", f"{paper.operations_giga:.2f}", giga, at_rate))
         counted = "first convolution of 64 channels at every step, as 0.347 G"
         rows.append(PublishedFigure(where, "Power", "mJ", printed, with_shared.energy_mj(), counted))
         if own.macs != shared:
-            counted = f"its own first convolution, of {preset.config.stage_channels[0]} channels"
+            counted = f"its own first convolution, of {config.stage_channels[0]} channels"
             rows.append(PublishedFigure(where, "Power", "mJ", printed, report.energy_mj(), counted))
     return rows
 
 
-def _mean_rate(preset: Preset) -> float:
-    """The one rate in every layer that gives a model's printed operations."""
-    assert preset.paper is not None
-    assert preset.paper.operations_giga is not None
-    return preset.paper.operations_giga * 1e9 / energy_at_rate(preset.config, 1.0).operations().acs
+def _mean_rate(name: str) -> float:
+    """The one rate in every layer that gives a network's printed operations."""
+    printed = NETWORKS[name].operations_giga
+    assert printed is not None
+    return printed * 1e9 / energy_at_rate(get_preset(name).config, 1.0).operations().acs
 
 
 def _transformer_rows() -> list[PublishedFigure]:
     """Tab. 2: the ANN. The paper counts 4 N² D for the attention of all eight blocks, and leaves out the head."""
-    preset = get_preset("transformer_8_512_imagenet")
-    layers = _count(preset.config)
+    name = "transformer_8_512_imagenet"
+    paper, layers = NETWORKS[name], _count(get_preset(name).config)
     attention = [layer for layer in layers if layer.kind == "attention"]
     published = sum(layer.macs for layer in layers if layer.kind != "attention" and layer.name != "head")
     published += 4 * attention[0].products["query_key_first"][0]
@@ -183,9 +206,9 @@ def _transformer_rows() -> list[PublishedFigure]:
         (published, "4 N² D for attention, no head"),
         (sum(layer.macs for layer in layers), "every product"),
     ):
-        energy = macs * HOROWITZ_45NM.mac_pj / 1e9
-        rows.append(PublishedFigure(where, "OPs", "G", "8.33", macs / 1e9, counted))
-        rows.append(PublishedFigure(where, "Power", "mJ", "38.340", energy, counted))
+        energy = _mac_energy_uj(macs) / 1e3
+        rows.append(PublishedFigure(where, "OPs", "G", f"{paper.operations_giga:.2f}", macs / 1e9, counted))
+        rows.append(PublishedFigure(where, "Power", "mJ", f"{paper.energy_mj:.3f}", energy, counted))
     return rows
 
 
@@ -193,8 +216,3 @@ def _transformer_rows() -> list[PublishedFigure]:
 def _count(config: ModelConfig) -> list[LayerOperations]:
     with torch.device("meta"):  # counting needs no weights, and no more than one step
         return count_operations(Spikformer(config.override(time_steps=1)))
-
-
-def _title(name: str) -> str:
-    _, depth, width, _ = name.split("_")
-    return f"Spikformer-{depth}-{width}"

@@ -11,7 +11,7 @@ from torch import Tensor
 from spikformer.analysis.recorder import AttentionRecord
 
 NUM_BINS = 17
-"""Whole numbers 0 to 15 one by one, then 16 and above together."""
+"""Integers 0 to 15 one by one, then 16 and above together."""
 
 
 @dataclass
@@ -25,15 +25,15 @@ class _Sums:
 
 @dataclass
 class LayerInput(_Sums):
-    """What enters a layer at each of T steps: spikes, small whole numbers from residual sums, or fractions."""
+    """What enters a layer at each of T steps: spikes, small integers from residual sums, or real numbers."""
 
     num_entries: np.ndarray
     total: np.ndarray
     num_nonzero: np.ndarray
     num_fractions: np.ndarray
-    """Entries that are no whole number, or negative: no count of spikes."""
+    """Entries that are negative or not an integer, and so not a count of spikes."""
     histogram: np.ndarray
-    """[T, 17]: how often each whole number came."""
+    """[T, 17]: how often each integer came."""
 
     @classmethod
     def of(cls, x: Tensor) -> LayerInput:

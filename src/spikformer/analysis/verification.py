@@ -23,7 +23,8 @@ from spikformer.config import ModelConfig
 from spikformer.layers.mixing import key_value_first, query_key_first
 from spikformer.models import Spikformer
 from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, if_step, lif_step
-from spikformer.presets import PaperRow, get_preset, list_models
+from spikformer.paper import PaperRow
+from spikformer.presets import get_preset, list_models
 
 LOGITS_TOLERANCE = 1e-9
 GRADIENT_TOLERANCE = 1e-8

@@ -55,7 +55,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.visualise.figures import check_figure_path, save_figure
+    from spikformer.visualise.style import check_figure_path, save_figure
 
     if options.files and (options.samples or options.data):
         raise ValueError("--files takes the place of --data and --samples; give one or the other.")

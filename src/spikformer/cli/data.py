@@ -26,6 +26,9 @@ from rich.table import Table
 from spikformer.cli.terminal import Terminal, print_table, say
 
 if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+
     from spikformer.data import DataSet
 
 _LISTED = 40  # classes in the table of counts
@@ -44,7 +47,7 @@ class Show:
     split: Split | None = None
     """Show this split; by default the first there is."""
     output: Path | None = None
-    """Where to write the sheet, as .png, .jpg or .webp; NAME_SPLIT.png by default."""
+    """Where to write the sheet, as .png, .svg, .pdf, .jpg or .webp; NAME_SPLIT.png by default."""
     rows: int = 12
     """Classes on the sheet, spread evenly where there are more."""
     columns: int = 8
@@ -77,17 +80,17 @@ def run(options: Show | Check) -> int:
 
 
 def _show(options: Show) -> int:
-    from spikformer.visualise import check_picture_path, save_picture
+    from spikformer.visualise.style import check_figure_path, save_figure
 
     for option in ("rows", "columns"):
         if not 1 <= getattr(options, option) <= 1000:
             raise ValueError(f"--{option} must be 1 to 1000, got {getattr(options, option)}.")
     if options.output is not None:
-        check_picture_path(options.output)
+        check_figure_path(options.output)
     data = _open(options, time_steps=options.columns)
     split = options.split or data.splits[0]
     output = options.output or Path(f"{data.name}_{split}.png")
-    save_picture(_sheet(data, split, options.rows, options.columns), output)
+    save_figure(_sheet(data, split, options.rows, options.columns), output)
     if options.json:
         print(json.dumps(_description(data) | {"sheet": str(output)}))
         return 0
@@ -153,15 +156,17 @@ def _open(options: Show | Check, time_steps: int | None = None) -> DataSet:
     )
 
 
-def _sheet(data: DataSet, split: str, num_rows: int, num_columns: int) -> Any:
-    from spikformer.visualise import EVENT_LEGEND, contact_sheet
+def _sheet(data: DataSet, split: str, num_rows: int, num_columns: int) -> Figure:
+    """Samples of every class in a row; of events, the frames of one."""
+    from spikformer.visualise.mosaic import mosaic
+    from spikformer.visualise.tiles import EVENT_LEGEND
 
     samples = data.split(split)
     present = sorted(set(samples.labels.tolist()))
     chosen = [
         present[index * len(present) // min(num_rows, len(present))] for index in range(min(num_rows, len(present)))
     ]
-    rows = [row for label in chosen if (row := _row(data, split, label, num_columns))]
+    rows = [(label, tiles) for label in chosen if (tiles := _tiles(data, split, label, num_columns))]
     if not rows:
         raise ValueError(f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
     classes = (
@@ -170,21 +175,22 @@ def _sheet(data: DataSet, split: str, num_rows: int, num_columns: int) -> Any:
         else f"{len(rows)} classes"
     )
     title = f"{data.name}, {split}: {classes}"
-    if not data.events:
-        return contact_sheet(rows, title=title)
-    names = [f"frame {number}" for number in range(1, num_columns + 1)]
-    return contact_sheet(rows, title=title, column_names=names, legend=EVENT_LEGEND)
+    names = [f"frame {number}" for number in range(1, num_columns + 1)] if data.events else []
+    legend = EVENT_LEGEND if data.events else ()
+    captions = [data.class_names[label] for label, _ in rows]
+    figure, _ = mosaic([tiles for _, tiles in rows], captions, names, title, f"Samples of {title}.", legend)
+    return figure
 
 
-def _row(data: DataSet, split: str, label: int, num_columns: int) -> Any:
-    """The first samples of a class that can be read; of events, the frames of the first. None if none can."""
+def _tiles(data: DataSet, split: str, label: int, num_columns: int) -> list[np.ndarray]:
+    """The first samples of a class that can be read; of events, the frames of the first."""
     import numpy as np
 
-    from spikformer.visualise import Row, brightest_count, event_tile, image_tile, tile_side
+    from spikformer.visualise.tiles import brightest_count, event_tile, image_tile, tile_side
 
     samples = data.split(split)
     side = tile_side(*data.size)
-    tiles: list[Any] = []
+    tiles: list[np.ndarray] = []
     for index in np.flatnonzero(samples.labels == label).tolist():
         try:
             sample = samples[index]
@@ -192,11 +198,11 @@ def _row(data: DataSet, split: str, label: int, num_columns: int) -> Any:
             continue
         if data.events:
             brightest = brightest_count(sample)
-            return Row(data.class_names[label], [event_tile(frame, side, brightest) for frame in sample])
+            return [event_tile(frame, side, brightest) for frame in sample]
         tiles.append(image_tile(sample, side))
         if len(tiles) == num_columns:
             break
-    return Row(data.class_names[label], tiles) if tiles else None
+    return tiles
 
 
 def _counts(data: DataSet) -> dict[str, list[int]]:

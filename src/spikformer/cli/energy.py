@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.analysis.conventions import Convention, FirstConv
+from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, FirstConv
 from spikformer.cli.samples import Measured, bar, batches, open_measured
 from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
-    from spikformer.analysis.energy import EnergyReport, MemoryCosts
+    from spikformer.analysis.energy import EnergyReport
 
 _CONVENTIONS: dict[Convention, str] = {"paper": "paper", "strict": "strict", "entrywise": "entry-wise"}
 _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "once"}
@@ -51,35 +51,39 @@ class Options(Measured):
 def run(options: Options) -> int:
     if options.published:
         return _show_published(options)
-    from spikformer.analysis.energy import Constants, MemoryCosts, measure_energy
+    from spikformer.analysis.energy import Constants, audit
+    from spikformer.analysis.firing import measure_firing
 
     if options.weights is None:
         raise ValueError("energy needs weights, such as runs/NAME/best.safetensors, or --published.")
-    constants = Constants(options.mac_pj, options.ac_pj)
-    costs = MemoryCosts(options.weight_pj, options.membrane_pj) if options.memory else None
+    constants = Constants(options.mac_pj, options.ac_pj, options.weight_pj, options.membrane_pj)
     model, data = open_measured(options.weights, options)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
         samples = batches(model, data, options.split, options.max_samples, options.batch_size)
-        report = measure_energy(model, samples, constants, advance)
+        firing = measure_firing(model, samples, advance)
+    report, engine = (audit(model, firing, constants, runtime=runtime) for runtime in ("torch", "engine"))
     if options.json:
-        print(json.dumps(report.to_dict() | ({"memory": _memory(report, costs)} if costs else {})))
+        extra = {"engine": _engine(engine)} | ({"memory": _memory(report)} if options.memory else {})
+        print(json.dumps(report.to_dict() | extra))
         return 0
     print_table(_layer_table(report))
     print()
-    print_table(_total_table(report, costs))
-    sentences = [
+    print_table(_total_table(report, memory=options.memory))
+    notes = [
         f"{report.num_samples} samples of {data.name}, {options.split}, T = {report.time_steps}; "
         f"{constants.mac_pj:g} pJ a multiply-accumulate, {constants.ac_pj:g} pJ an accumulate. Estimates by operation "
         "counts: no chip was measured.",
     ]
-    if costs:
-        sentences.append(
-            f"Memory: {costs.weight_pj:g} pJ for the weight of every operation, {costs.membrane_pj:g} pJ to read and "
-            "again to write a membrane at every step, nothing reused."
+    if report.attention_order:
+        notes.append(_order_note(report, engine))
+    if options.memory:
+        notes.append(
+            f"Memory: {constants.weight_pj:g} pJ for the weight of every operation, {constants.membrane_pj:g} pJ to "
+            "read and again to write a membrane at every step, nothing reused."
         )
-    for sentence in sentences:
-        say(sentence)
+    for note in notes:
+        say(note)
     return 0
 
 
@@ -102,32 +106,51 @@ def _layer_table(report: EnergyReport) -> Table:
     return table
 
 
-def _total_table(report: EnergyReport, costs: MemoryCosts | None) -> Table:
+def _total_table(report: EnergyReport, *, memory: bool) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Convention")
-    for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN ÷ SNN", *(["with memory µJ"] if costs else [])):
+    for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN/SNN energy", *(["with memory µJ"] if memory else [])):
         table.add_column(title, justify="right")
     for name, shown in _CONVENTIONS.items():
         for first_conv, when in _FIRST_CONV.items():
             operations, energy = report.operations(name, first_conv), report.energy_mj(name, first_conv)
-            moved = [f"{1e3 * (energy + report.memory_mj(costs, name, first_conv)):,.3f}"] if costs else []
+            moved = [f"{1e3 * (energy + report.memory_mj(name, first_conv)):,.3f}"] if memory else []
             ratio = f"{report.twin_energy_mj / energy:.2f}" if energy else "–"
             table.add_row(
                 shown, when, f"{operations.macs:,.0f}", f"{operations.acs:,.0f}", f"{1e3 * energy:,.3f}", ratio, *moved
             )
-    moved = [f"{1e3 * (report.twin_energy_mj + report.twin_memory_mj(costs)):,.3f}"] if costs else []
+    moved = [f"{1e3 * (report.twin_energy_mj + report.twin_memory_mj):,.3f}"] if memory else []
     table.add_row(
         "ANN twin", "once", f"{report.twin_macs:,}", "0", f"{1e3 * report.twin_energy_mj:,.3f}", "1.00", *moved
     )
     return table
 
 
-def _memory(report: EnergyReport, costs: MemoryCosts) -> dict[str, Any]:
+def _order_note(report: EnergyReport, engine: EnergyReport) -> str:
+    """Which order of Q Kᵀ V is counted, and what the compiled engine's would cost where it is the other."""
+    assert report.attention_order is not None
+    assert engine.attention_order is not None
+    note = f"Attention is counted as {ORDER_FORMULAS[report.attention_order]}, the order PyTorch takes at this size"
+    spiking = all(layer.binary for layer in report.layers if layer.kind == "attention")
+    if not spiking or engine.attention_order == report.attention_order:
+        return f"{note}{', and the compiled engine, too' if spiking else ''}."
+    energies = (f"{_CONVENTIONS[name]} {1e3 * engine.energy_mj(name):,.3f} µJ" for name in ("strict", "entrywise"))
+    theirs = ORDER_FORMULAS[engine.attention_order]
+    return f"{note}; the compiled engine takes {theirs}: {', '.join(energies)}, first convolution at every step."
+
+
+def _engine(report: EnergyReport) -> dict[str, Any]:
+    """What differs where attention is multiplied in the engine's order."""
+    figures = report.to_dict()
+    return {name: figures[name] for name in ("attention_order", "operations", "energy_mj")}
+
+
+def _memory(report: EnergyReport) -> dict[str, Any]:
     spent = {
-        name: {first_conv: report.memory_mj(costs, name, first_conv) for first_conv in _FIRST_CONV}
-        for name in _CONVENTIONS
+        name: {first_conv: report.memory_mj(name, first_conv) for first_conv in _FIRST_CONV} for name in _CONVENTIONS
     }
-    return {"costs": asdict(costs), "energy_mj": spent, "twin_energy_mj": report.twin_memory_mj(costs)}
+    costs = {name: getattr(report.constants, name) for name in ("weight_pj", "membrane_pj")}
+    return {"costs": costs, "energy_mj": spent, "twin_energy_mj": report.twin_memory_mj}
 
 
 def _show_published(options: Options) -> int:

@@ -50,8 +50,8 @@ def run(options: Options) -> int:
     from spikformer.cli.samples import bar
     from spikformer.cli.weights import load_answering, open_data
     from spikformer.training import Reading
-    from spikformer.visualise.confusion import draw_confusion
-    from spikformer.visualise.figures import check_figure_path
+    from spikformer.visualise.accuracy import draw_confusion
+    from spikformer.visualise.style import check_figure_path
 
     for option, least in (("batch_size", 1), ("workers", 0)):
         if (given := getattr(options, option)) < least:

@@ -1,4 +1,4 @@
-"""Draw a figure of the paper, or one like it, from your own runs. Formats by ending: .png, .svg, .pdf.
+"""Draw a figure of the paper, or one like it, from your own runs. Formats by ending: .png, .svg, .pdf, .jpg, .webp.
 
     surrogate    what stands in for the step of a spike, and its gradient
     curves       loss and accuracy of one or several runs
@@ -128,7 +128,7 @@ Options = (
 
 
 def run(options: Surrogate | Curves | Products | Raster | Events) -> int:
-    from spikformer.visualise.figures import check_figure_path, save_figure
+    from spikformer.visualise.style import check_figure_path, save_figure
 
     check_figure_path(options.output)
     match options:
@@ -160,7 +160,7 @@ def _surrogate(options: Surrogate) -> Figure:
 
 def _curves(options: Curves) -> Figure:
     from spikformer.training import RunFolder
-    from spikformer.visualise.curves import curves_figure
+    from spikformer.visualise.accuracy import curves_figure
 
     if not options.runs:
         raise ValueError("Name at least one run, a folder that `spikformer train` wrote.")
@@ -170,7 +170,7 @@ def _curves(options: Curves) -> Figure:
 
 
 def _products(options: Products) -> Figure:
-    from spikformer.visualise.products import products_figure
+    from spikformer.visualise.surrogates import products_figure
 
     if not options.weights:
         raise ValueError("Name at least one file of weights; `spikformer ablate attention` trains all variants.")
@@ -207,23 +207,23 @@ def _collect_products(path: Path, options: Products) -> tuple[Spikformer, np.nda
 
 
 def _raster(options: Raster) -> dict[Path, Figure]:
-    from spikformer.cli.spiking import chosen_layer, describe_spiking
+    from spikformer.analysis.single_neurons import chosen_layer, trace_layer
     from spikformer.visualise.rasters import membrane_figure, raster_figure
 
     if options.neurons < 1:
         raise ValueError(f"--neurons must be at least 1, got {options.neurons}.")
     model, watched = _watch_one(options)
     layer = options.layer or chosen_layer(watched.seen)
-    spiking = describe_spiking(model, watched.seen, layer, options.neurons, options.traces)
-    traces = (spiking.membranes, spiking.spikes, spiking.v_threshold, spiking.names, spiking.v_reset)
+    found = trace_layer(model, watched.seen, layer, options.neurons, options.traces)
+    traces = (found.membranes, found.spikes, found.v_threshold, found.names, found.v_reset)
     return {
-        options.output: raster_figure(spiking.raster, f"{layer}\n{watched.title}"),
+        options.output: raster_figure(found.raster, f"{layer}\n{watched.title}"),
         options.output.with_stem(f"{options.output.stem}_membranes"): membrane_figure(*traces),
     }
 
 
 def _events(options: Events) -> Figure:
-    from spikformer.cli.spiking import stem_maps
+    from spikformer.analysis.single_neurons import stem_maps
     from spikformer.visualise.events_and_spikes import events_and_spikes_figure
 
     _, watched = _watch_one(options)

@@ -1,6 +1,6 @@
 """How often neurons fire, and what layers read: by layer and time step, streamed over the data.
 
-Draws the rates of Q, K and V by block, of every layer by step, and the whole numbers that enter each layer.
+Draws the rates of Q, K and V by block, of every layer by step, and the integers that enter each layer.
 
 Example: spikformer firing runs/spikformer_tiny_digits/best.safetensors
 Example: spikformer firing best.safetensors --data DIR --max-samples 10000 --output firing.svg
@@ -36,7 +36,7 @@ class Options(Measured):
 
 def run(options: Options) -> int:
     from spikformer.analysis.firing import measure_firing
-    from spikformer.visualise.figures import check_figure_path
+    from spikformer.visualise.style import check_figure_path
 
     output = options.output or options.weights.with_name(f"{options.weights.stem}_firing.png")
     check_figure_path(output)
@@ -61,8 +61,8 @@ def draw_firing(firing: FiringReport, output: Path) -> list[Path]:
     """Every layer by step, what layers read, and Q, K and V by block where there are any."""
     import numpy as np
 
-    from spikformer.visualise.figures import save_figure
     from spikformer.visualise.firing import firing_figure, input_histogram_figure, layer_rates_figure
+    from spikformer.visualise.style import save_figure
 
     counts = np.stack([seen.histogram.sum(0) for seen in firing.inputs.values()])
     fractions = [float(seen.num_fractions.sum()) for seen in firing.inputs.values()]

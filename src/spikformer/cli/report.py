@@ -111,7 +111,7 @@ def _figures(run: Run) -> dict[str, object]:
         "run": run.name,
         "recipe": run.recipe,
         "data": run.data,
-        "split": run.accuracy.split,
+        "split": run.split,
         "epochs": len(run.history),
         "finished": run.finished,
         "accuracy": accuracy,

@@ -46,7 +46,7 @@ def _figures(row: dict[str, float]) -> dict[str, float]:
 
 def draw_progress(trainer: Trainer, folder: RunFolder) -> None:
     """The curves so far, if an epoch has ended."""
-    from spikformer.visualise.curves import draw_curves
+    from spikformer.visualise.accuracy import draw_curves
 
     if trainer.fabric.is_global_zero and trainer.progress.history:
         draw_curves({folder.path.name: trainer.progress.history}, folder.curves)

@@ -13,18 +13,20 @@ import torch
 
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
+from spikformer.analysis.recorder import Record
+from spikformer.analysis.single_neurons import LayerTraces, chosen_layer, stem_maps, trace_layer
 from spikformer.cli.attention import attention_grids
 from spikformer.cli.samples import batches
-from spikformer.cli.spiking import chosen_layer, describe_spiking, stem_maps
 from spikformer.cli.watching import Watched, choose_samples, watch_samples
 from spikformer.cli.weights import load_trained, open_data
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
 from spikformer.models import Spikformer
-from spikformer.presets import PRESETS, PaperRow, get_preset
+from spikformer.paper import PaperRow
+from spikformer.presets import PRESETS, get_preset
 from spikformer.training import Evaluation, Reading, RunFolder, evaluate, get_recipe
 from spikformer.training.bounded import read_json
-from spikformer.visualise.report import Accuracy, Run, Sample, Spiking, Weights
+from spikformer.visualise.report import Run, Sample, Weights
 
 History = list[dict[str, float]]
 
@@ -106,11 +108,13 @@ class OpenRun:
             history=self.history,
             last=self.last.weights(self.history, found["last"]),
             best=self.best.weights(self.history, found["best"]) if self.best else None,
-            accuracy=_accuracy(self.split, evaluation),
+            split=self.split,
+            evaluation=evaluation,
             firing=firing,
-            energy=audit(model, firing, image_size=self.data.size),
+            energy=audit(model, firing),
             samples=samples,
-            spiking=_spiking(model, watched[0], samples[0]) if watched else None,
+            traces=_traces(model, watched[0].seen) if watched else None,
+            stem_maps=stem_maps(watched[0].seen) if watched else {},
             settings=settings,
             environment=self.environment,
             paper=_paper_row(recipe, model.config, self.data.name),
@@ -175,20 +179,6 @@ def _read_environment(path: Path) -> dict[str, Any]:
     return environment if isinstance(environment, dict) else {}
 
 
-def _accuracy(split: str, found: Evaluation) -> Accuracy:
-    return Accuracy(
-        split=split,
-        num_samples=found.num_samples,
-        top1=found.top1,
-        top5=found.top5,
-        loss=found.loss,
-        after_steps=found.after_steps,
-        confusion=found.confusion,
-        unreadable=found.unreadable,
-        silent=found.silent,
-    )
-
-
 def _sample(model: Spikformer, watched: Watched) -> Sample:
     return Sample(
         picture=watched.sample,
@@ -200,10 +190,6 @@ def _sample(model: Spikformer, watched: Watched) -> Sample:
     )
 
 
-def _spiking(model: Spikformer, watched: Watched, sample: Sample) -> Spiking | None:
+def _traces(model: Spikformer, seen: Record) -> LayerTraces | None:
     """Single neurons while the network saw a sample; None where none spikes."""
-    if not watched.seen.spikes:
-        return None
-    seen = watched.seen
-    layer = describe_spiking(model, seen, chosen_layer(seen), _RASTER)
-    return Spiking(sample=sample, maps=stem_maps(seen), **vars(layer))
+    return trace_layer(model, seen, chosen_layer(seen), _RASTER) if seen.spikes else None

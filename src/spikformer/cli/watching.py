@@ -39,7 +39,7 @@ class Watched:
         truth = f"{self.label}, " if self.label is not None else ""
         if self.answer is None:
             return f"{self.source}: {truth}no answer (the network is silent)"
-        return f"{self.source}: {truth}taken for {self.answer} ({self.confidence:.0%})"
+        return f"{self.source}: {truth}classified as {self.answer} ({self.confidence:.0%})"
 
 
 def watch_files(model: Spikformer, about: dict[str, Any], files: Sequence[Path]) -> Iterator[Watched]:

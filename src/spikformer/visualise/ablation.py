@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spikformer.analysis.ablation import Line
-from spikformer.visualise.figures import COLOURS, house_style, new_figure, shortened
+from spikformer.visualise.style import COLOURS, house_style, new_figure, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

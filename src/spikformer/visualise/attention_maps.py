@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 
-from spikformer.visualise.figures import house_style
-from spikformer.visualise.mosaics import enlarged, mosaic
-from spikformer.visualise.tiles import tile_side
+from spikformer.visualise.mosaic import mosaic
+from spikformer.visualise.style import house_style
+from spikformer.visualise.tiles import enlarged, fitted, tile_side
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,8 +27,8 @@ def attention_figure(
     Each map is as bright as its own largest value allows; a map without any is black and says "silent".
     """
     _check(picture, maps)
-    shown = _fitted(picture)
-    tiles = np.stack([[shown, *(attended(shown, grid) for grid in row)] for row in maps])
+    shown = fitted(picture, tile_side(*picture.shape[:2]))
+    tiles = [[shown, *(attended(shown, grid) for grid in row)] for row in maps]
     silent = np.argwhere(~maps.any((-2, -1)))
     figure, axes = mosaic(
         tiles,
@@ -67,15 +66,6 @@ def to_grid(tokens: np.ndarray, height: int, width: int) -> np.ndarray:
     return tokens.reshape(height, width)
 
 
-def _fitted(picture: np.ndarray) -> np.ndarray:
-    """A small picture enlarged by a whole factor, a large one shrunk smoothly, its proportions kept."""
-    height, width = picture.shape[:2]
-    side, longest = tile_side(height, width), max(height, width)
-    size = [max(1, round(edge * side / longest)) for edge in (width, height)]
-    filter = Image.Resampling.NEAREST if longest <= side else Image.Resampling.LANCZOS
-    return np.asarray(Image.fromarray(picture).resize((size[0], size[1]), filter))
-
-
 def _check(picture: np.ndarray, maps: np.ndarray) -> None:
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or picture.size == 0:
         raise ValueError(f"The picture is uint8 [H, W, 3], got {picture.dtype} {list(picture.shape)}.")
@@ -83,6 +73,6 @@ def _check(picture: np.ndarray, maps: np.ndarray) -> None:
         raise ValueError(f"Maps are [rows, columns, n_h, n_w], one at least, got {list(maps.shape)}.")
     if not (maps >= 0).all() or np.isinf(maps).any():
         raise ValueError(
-            "Maps are numbers from 0 on, without NaN or infinity; "
+            "Maps are finite and not negative; "
             f"these go from {maps.min():g} to {maps.max():g}. Take the absolute value of a map with a sign."
         )

@@ -7,51 +7,46 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.visualise.figures import INK, house_style
-from spikformer.visualise.mosaics import enlarged, mosaic
-from spikformer.visualise.tiles import EVENT_LEGEND, NO_EVENT_COLOUR, Colour, brightest_count, event_tile, tile_side
+from spikformer.visualise.mosaic import mosaic
+from spikformer.visualise.tiles import (
+    EVENT_LEGEND,
+    Colour,
+    brightest_count,
+    enlarged,
+    event_picture,
+    lit,
+    tile_side,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SPIKE_COLOUR: Colour = (240, 228, 66)  # Okabe and Ito's yellow: neither polarity has it
-_LEGEND_INCHES = 0.35
 
 
-@house_style()
 def events_and_spikes_figure(frames: np.ndarray, spikes: Mapping[str, np.ndarray], title: str = "") -> Figure:
     """Counts of events [T, 2, H, W] above spikes [T, H', W'] by layer, summed over channels; a column for each step.
 
     Full light is the same for all steps of a row, so that they can be compared.
     """
-    from matplotlib.patches import Patch
-
     _check(frames, spikes)
     layers = [_squared(counts) for counts in spikes.values()]
     frames = _squared(frames)
     side = max([tile_side(*frames.shape[-2:]), *(counts.shape[-1] for counts in layers)])
     brightest = brightest_count(frames)
-    rows = [[np.asarray(event_tile(frame, side, brightest)) for frame in frames]]
-    rows += [[enlarged(colours, side, side) for colours in _lit(counts)] for counts in layers]
+    rows = [[enlarged(event_picture(frame, brightest), side, side) for frame in frames]]
+    for counts in layers:
+        brightest = brightest_count(counts)
+        rows.append([enlarged(lit(step[None], brightest, (_SPIKE_COLOUR,)), side, side) for step in counts])
     figure, _ = mosaic(
-        np.array(rows),
+        rows,
         ["events", *spikes],
         [f"step {step}" for step in range(1, len(frames) + 1)],
         title,
         "Frames of events, and below each the spikes that layers fire at its step.",
+        [*EVENT_LEGEND, ("spikes", _SPIKE_COLOUR)],
     )
-    figure.set_figheight(figure.get_figheight() + _LEGEND_INCHES)
-    legend = [*EVENT_LEGEND, ("spikes", _SPIKE_COLOUR)]
-    patches = [Patch(facecolor=f"#{bytes(rgb).hex()}", edgecolor=INK, label=name) for name, rgb in legend]
-    figure.legend(handles=patches, loc="outside lower right", ncols=len(patches), handlelength=1.0)
     return figure
-
-
-def _lit(counts: np.ndarray) -> np.ndarray:
-    """Counts [T, H, W] as light on black, uint8 [T, H, W, RGB], growing with the root as events do."""
-    strength = np.sqrt(np.minimum(counts / brightest_count(counts), 1))[..., None]
-    dark = np.array(NO_EVENT_COLOUR)
-    return np.round(dark + strength * (np.array(_SPIKE_COLOUR) - dark)).astype(np.uint8)
 
 
 def _squared(counts: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.visualise.figures import COLOURS, INK, SEQUENTIAL, house_style, new_figure, readable_on, shortened
+from spikformer.visualise.style import COLOURS, INK, SEQUENTIAL, house_style, new_figure, readable_on, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,14 +84,14 @@ def input_histogram_figure(
 ) -> Figure:
     """How many of the values that enter each layer are 0, 1, 2, …: counts [layers, values], as bars of shares.
 
-    What is no whole number, such as the brightness that enters the first layer, is counted in `num_fractions`.
+    What is not an integer from 0 on, such as the pixels that enter the first layer, is counted in `num_fractions`.
     """
     from matplotlib.ticker import PercentFormatter
 
     fractions = np.zeros(len(names)) if num_fractions is None else np.asarray(num_fractions, float)
     if counts.ndim != 2 or counts.shape[1] < 2 or not 0 < len(counts) == len(names) == len(fractions):
         raise ValueError(
-            "Counts are [layers, values from 0 on], with a name and a number of fractions for each layer, "
+            "Counts are [layers, values 0, 1, …], with a name and a number of fractions for each layer, "
             f"got {list(counts.shape)}, {len(names)} and {len(fractions)}."
         )
     shares = _shares(counts, fractions)
@@ -118,7 +118,7 @@ def input_histogram_figure(
 def _shares(counts: np.ndarray, fractions: np.ndarray) -> dict[str, np.ndarray]:
     """By what the legend calls them, zeros last."""
     grouped = {"1": counts[:, 1], "2": counts[:, 2:3].sum(1), "3": counts[:, 3:4].sum(1)}
-    grouped |= {"4 and above": counts[:, 4:].sum(1), "not whole": fractions, "0": counts[:, 0]}
+    grouped |= {"4 and above": counts[:, 4:].sum(1), "not an integer": fractions, "0": counts[:, 0]}
     totals = np.maximum(counts.sum(1) + fractions, 1)
     return {name: values / totals for name, values in grouped.items()}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.visualise.figures import COLOURS, INK, house_style, new_figure, printable, shortened
+from spikformer.visualise.style import COLOURS, INK, drawable, house_style, new_figure, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def raster_figure(spikes: np.ndarray, title: str = "") -> Figure:
     above.bar(range(1, num_steps + 1), spikes.astype(bool).sum(1), 2 * _MARK, color=COLOURS[0])
     above.set_ylabel("spikes", rotation=0, ha="right", va="center")
     if title:
-        above.set_title(printable(title))
+        above.set_title(drawable(title))
     steps, neurons = np.nonzero(spikes)
     # One path with breaks, not thousands of marks: an SVG stays small.
     x = np.stack([steps + 1 - _MARK, steps + 1 + _MARK, np.full(len(steps), np.nan)], -1)

@@ -1,4 +1,9 @@
-"""Surrogates: what stands in for the step Θ when gradients are computed (paper, appendix D.3, figure (a))."""
+"""Surrogates, and how far their gradients reach (paper, appendix D.3).
+
+A surrogate stands in for the step Θ of a spike when gradients are computed. Outside the band where it has a gradient,
+the neuron after attention passes nothing back: Q Kᵀ V · s against that band shows why some kinds of attention do not
+learn.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,24 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from spikformer.neurons.dynamics import Dynamics
 from spikformer.neurons.surrogates import surrogate_gradient
-from spikformer.visualise.figures import COLOURS, INK, house_style, new_figure
+from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
 from spikformer.vocabulary import Surrogate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_VANISHED = 0.01  # of the largest gradient
+_STEP = 1 / 8  # the paper's s, of which products of spikes are multiples
+_BIN = 1 / 8  # width on an axis that is linear around 0 and logarithmic far from it
+_DENSITIES = (1, 1e-2, 1e-4)
+_LOWEST = 1e-6
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def stand_in(surrogate: Surrogate, x: Tensor, alpha: float) -> Tensor:
@@ -33,7 +46,7 @@ def surrogate_figure(alpha_by_name: Mapping[Surrogate, float]) -> Figure:
     if not alpha_by_name:
         raise ValueError("There is no surrogate to draw; give at least one with its α.")
     for name, alpha in alpha_by_name.items():
-        Dynamics(surrogate=name, alpha=alpha)  # refuses what no neuron could have
+        Dynamics(surrogate=name, alpha=alpha)  # raises for what no neuron could have
     figure = new_figure(8.4, 3.4, "Surrogates of the spike's step, and their gradients.")
     steps, gradients = figure.subplots(1, 2)
     reach = 8 / min(alpha_by_name.values())
@@ -51,3 +64,93 @@ def surrogate_figure(alpha_by_name: Mapping[Surrogate, float]) -> Figure:
     gradients.set_ylim(0, None)
     figure.legend(loc="outside lower center", ncols=len(alpha_by_name) + 1)
     return figure
+
+
+def gradient_reach(surrogate: Surrogate, alpha: float) -> float:
+    """How far from the threshold the gradient is still a hundredth of its largest."""
+    Dynamics(surrogate=surrogate, alpha=alpha)  # raises for what no neuron could have
+
+    def remains(distance: float) -> bool:
+        gradient = surrogate_gradient(surrogate, torch.tensor([0.0, distance], dtype=torch.float64), alpha)
+        return bool(gradient[1] >= _VANISHED * gradient[0])
+
+    near, far = 0.0, 1.0
+    while remains(far):
+        near, far = far, 2 * far
+    while (middle := (near + far) / 2) not in (near, far):
+        near, far = (middle, far) if remains(middle) else (near, middle)
+    return near
+
+
+def share_in_reach(values: np.ndarray, v_threshold: float, surrogate: Surrogate, alpha: float) -> float:
+    """Of the values, how many lie where the surrogate has a gradient."""
+    return float(np.mean(abs(values.astype(np.float64) - v_threshold) <= gradient_reach(surrogate, alpha)))
+
+
+@house_style()
+def products_figure(values: Mapping[str, np.ndarray], v_threshold: float, surrogate: Surrogate, alpha: float) -> Figure:
+    """Samples of Q Kᵀ V · s by attention variant, any shape, as histograms over the band that still learns.
+
+    Paper: a value stands for the membrane itself, as if the neuron had no leak and no past.
+    """
+    from matplotlib.ticker import NullLocator
+
+    _check(values)
+    reach = gradient_reach(surrogate, alpha)
+    shown = [v_threshold - reach, v_threshold + reach]
+    shown += [float(end) for samples in values.values() for end in (samples.min(), samples.max())]
+    edges = _edges(min(shown), max(shown))
+    figure = new_figure(8, 0.9 + 1.05 * len(values), "Values of Q Kᵀ V · s by attention variant.")
+    rows = figure.subplots(len(values), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (name, samples) in zip(rows, values.items(), strict=True):
+        axes.axvspan(v_threshold - reach, v_threshold + reach, color=COLOURS[2], alpha=0.18, linewidth=0)
+        axes.axvline(v_threshold, color=COLOURS[2], linewidth=1)
+        density = np.histogram(samples, edges)[0] / samples.size / (np.diff(np.arcsinh(edges)) / _BIN)
+        axes.stairs(density, edges, fill=True, color=COLOURS[0])
+        axes.set_title(shortened(name))
+        share = share_in_reach(samples, v_threshold, surrogate, alpha)
+        axes.set_title(f"{share:.1%} with a gradient", loc="right", fontsize=9)
+        axes.set_yscale("log")
+        axes.set_yticks(_DENSITIES, [f"{density:g}" for density in _DENSITIES])
+        axes.yaxis.set_minor_locator(NullLocator())
+    rows[0].set_ylim(_LOWEST, 2)
+    rows[0].set_xscale("asinh")
+    rows[0].set_xticks(*_ticks(edges))
+    rows[0].xaxis.set_minor_locator(NullLocator())
+    rows[0].set_xlim(edges[0], edges[-1])
+    rows[-1].set_xlabel(f"Q Kᵀ V · s; shaded, where the {surrogate}'s gradient is above {_VANISHED:.0%} of its largest")
+    figure.supylabel("density", fontsize=10)
+    return figure
+
+
+def _edges(lowest: float, largest: float) -> np.ndarray:
+    """Bins of about even width on the axis, none of which cuts a multiple of 1/8 in two."""
+    first, last = np.arcsinh([lowest, largest]) / _BIN
+    places = np.sinh(_BIN * np.arange(np.floor(first) - 0.5, np.ceil(last) + 1))
+    return np.unique((np.round(places / _STEP - 0.5) + 0.5) * _STEP)
+
+
+def _ticks(edges: np.ndarray) -> tuple[list[float], list[str]]:
+    """Zero, and powers of ten to either side as far as there are bins, not more than can be read."""
+    decades = int(np.log10(max(-edges[0], edges[-1])))
+    exponents = range(0, decades + 1, 1 + decades // 4)
+    names = {10.0**exponent: _power_of_ten(exponent) for exponent in exponents}
+    signed = {-value: f"−{name}" for value, name in names.items()} | {0.0: "0"} | names
+    shown = {value: name for value, name in signed.items() if edges[0] <= value <= edges[-1]}
+    return list(shown), list(shown.values())
+
+
+def _power_of_ten(exponent: int) -> str:
+    return ("1", "10")[exponent] if exponent < 2 else f"10{str(exponent).translate(_RAISED)}"
+
+
+def _check(values: Mapping[str, np.ndarray]) -> None:
+    if not values:
+        raise ValueError("There are no products to draw; give samples of at least one attention variant.")
+    for name, samples in values.items():
+        if samples.size == 0 or not np.isfinite(samples).all():
+            raise ValueError(f"The products of {name} should be finite numbers, one at least; got {_wrong(samples)}.")
+
+
+def _wrong(samples: np.ndarray) -> str:
+    return f"{np.sum(~np.isfinite(samples))} of {samples.size} that are not" if samples.size else "none"

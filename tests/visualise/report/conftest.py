@@ -12,8 +12,10 @@ from torch import Tensor, nn
 import spikformer as sf
 from spikformer.analysis.energy import EnergyReport, audit
 from spikformer.analysis.firing import FiringReport, measure_firing
+from spikformer.analysis.single_neurons import LayerTraces
 from spikformer.models import Spikformer
-from spikformer.visualise.report import Accuracy, Report, Run, Sample, Spiking, Weights
+from spikformer.training.evaluation import Evaluation
+from spikformer.visualise.report import Report, Run, Sample, Weights
 
 STEPS = 4
 
@@ -30,6 +32,19 @@ def weights(kind: str, epoch: int, accuracy: float) -> Weights:
     return Weights(kind, epoch, 64 * digit, train_loss=2.0 / epoch, accuracy=accuracy, validation_accuracy=0.6)
 
 
+def evaluation(confusion: list[list[int]]) -> Evaluation:
+    return Evaluation(
+        loss=0.4321,
+        top1=0.875,
+        top5=1.0,
+        after_steps=[0.25, 0.5, 0.75, 0.875],
+        confusion=confusion,
+        num_samples=16,
+        unreadable=0,
+        silent=False,
+    )
+
+
 @cache
 def measured(
     events: bool, overrides: tuple[tuple[str, Any], ...]
@@ -43,7 +58,7 @@ def measured(
             norm.momentum = 1.0  # one pass, and every layer knows its inputs well enough to fire
     network(inputs)
     firing = measure_firing(network.eval(), [inputs])
-    return network, inputs, firing, audit(network, firing, image_size=(8, 8))
+    return network, inputs, firing, audit(network, firing)
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +74,7 @@ def make_run() -> Callable[..., Run]:
         ]
         names = fields.pop("class_names", ("cat", "dog", "owl"))
         confusion = fields.pop("confusion", np.diag([8, 6, 0][: len(names)] + [1] * (len(names) - 3)).tolist())
-        spiking = Spiking(
-            sample=samples[0],
+        traces = LayerTraces(
             layer="blocks.1.attention.neuron",
             num_neurons=1024,
             raster=np.random.rand(STEPS, 12) > 0.5,
@@ -69,7 +83,6 @@ def make_run() -> Callable[..., Run]:
             names=["neuron 3", "neuron 7"],
             v_threshold=0.5,
             v_reset=0.0,
-            maps={"stem.stages.0.neuron": np.random.randint(0, 5, (STEPS, 8, 8))},
         )
         values: dict[str, Any] = {
             "name": "first",
@@ -84,11 +97,13 @@ def make_run() -> Callable[..., Run]:
             "history": history(2),
             "last": weights("last", 2, 0.8125),
             "best": weights("best", 1, 0.875),
-            "accuracy": Accuracy("test", 16, 0.875, 1.0, 0.4321, [0.25, 0.5, 0.75, 0.875], confusion),
+            "split": "test",
+            "evaluation": evaluation(confusion),
             "firing": firing,
             "energy": energy,
             "samples": samples,
-            "spiking": spiking if firing.outputs else None,
+            "traces": traces if firing.outputs else None,
+            "stem_maps": {"stem.stages.0.neuron": np.random.randint(0, 5, (STEPS, 8, 8))},
             "settings": {"data_set": "digits", "seed": 7, "model": network.config.to_dict(), "augmentation": {}},
             "environment": {"torch": "2.x", "command": ["spikformer", "train", "two words"]},
         }

@@ -50,7 +50,7 @@ def test_a_spiking_run_has_every_figure_but_events(make_run) -> None:
 
 
 def test_a_run_on_events_shows_them_beside_spikes(make_run) -> None:
-    drawing = draw_events(make_run(events=True).spiking)
+    drawing = draw_events(make_run(events=True))
     assert {"events", "stem, stage 1", "step 4"} <= set(texts(drawing.svg))
 
 

@@ -74,7 +74,7 @@ def evil(make_run, report_of) -> Page:
         settings={EVIL: EVIL, "model": {EVIL: EVIL}},
     )
     samples = [replace(each, label=EVIL, answer=EVIL, source=EVIL) for each in first.samples]
-    first = replace(first, samples=samples, spiking=replace(first.spiking, sample=samples[0]))
+    first = replace(first, samples=samples)
     return Page(render_report(report_of(first, make_run(name="second"))))
 
 
@@ -99,14 +99,14 @@ def test_the_page_has_everything(one: Page) -> None:
     assert "spikformer train 'two words'" in words
     assert "seed 7" in words
     assert one.tags.count("svg") == 9
-    assert "still in training" not in words
+    assert "still training" not in words
     assert "silent" not in words
 
 
 def test_a_silent_network_is_reported_and_given_no_answer(make_run, report_of) -> None:
     run = make_run()
     samples = [replace(sample, answer=None, confidence=0.0) for sample in run.samples]
-    run = replace(run, accuracy=replace(run.accuracy, silent=True), samples=samples)
+    run = replace(run, evaluation=replace(run.evaluation, silent=True), samples=samples)
     words = Page(render_report(report_of(run))).words
     assert SILENT in words
     assert "cat, no answer" in words
@@ -122,7 +122,7 @@ def test_the_energy_table_holds_every_convention(make_run, one: Page) -> None:
 
 def test_links_lead_somewhere_and_ids_are_unique(one: Page, evil: Page) -> None:
     for page in (one, evil):
-        ids = [each for each in page.values("id") if not re.match("s[0-9a-f]{10}-", each)]  # equal figures share theirs
+        ids = page.values("id")
         assert len(ids) == len(set(ids))
         links = [link for link in page.values("href") if link != "data:,"]
         assert len(links) > 10
@@ -152,7 +152,7 @@ def test_several_runs_are_compared_first_and_then_shown_in_turn(evil: Page) -> N
 
 def test_a_run_in_training_says_so(make_run, report_of) -> None:
     page = Page(render_report(report_of(make_run(planned_epochs=9, best=None))))
-    assert "has finished 2 of 9 epochs: it is still in training" in page.words
+    assert "has finished 2 of 9 epochs" in page.words
     assert "The weights of the best epoch are not in the run's folder." in page.words
 
 
@@ -186,7 +186,7 @@ def test_the_file_is_whole_or_untouched(make_run, report_of, tmp_path: Path) -> 
     with pytest.raises(AttributeError):
         write_report(report_of(broken), path)
     assert path.read_text() == "old"
-    unnamed = make_run(name="caf\udce9", samples=[], spiking=None)  # as a folder's name that is not UTF-8 is read
+    unnamed = make_run(name="caf\udce9", samples=[], traces=None)  # as a folder's name that is not UTF-8 is read
     write_report(report_of(unnamed), path)
     assert path.read_text().startswith("<!DOCTYPE html>")
     assert os.listdir(tmp_path) == ["report.html"]
@@ -194,20 +194,16 @@ def test_the_file_is_whole_or_untouched(make_run, report_of, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "sentence"),
-    [
-        ("", IsADirectoryError, "is a folder; give the name of a file"),
-        ("missing/report.html", FileNotFoundError, "There is no folder"),
-        ("metrics.csv", ValueError, "should end in .html or .htm"),
-    ],
+    ("name", "error"),
+    [("", IsADirectoryError), ("missing/report.html", FileNotFoundError), ("metrics.csv", ValueError)],
 )
-def test_a_place_that_cannot_be_is_refused(tmp_path: Path, name: str, error: type[Exception], sentence: str) -> None:
-    with pytest.raises(error, match=sentence):
+def test_a_place_that_cannot_be_is_an_error(tmp_path: Path, name: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match=re.escape(str(tmp_path))):
         check_report_path(tmp_path / name)
 
 
-def test_a_place_that_cannot_be_written_is_refused() -> None:
-    with pytest.raises(OSError, match=r"/proc/report.html cannot be written: .*; choose another place"):
+def test_a_place_that_cannot_be_written_is_an_error() -> None:
+    with pytest.raises(OSError, match=r"/proc/report.html"):
         check_report_path(Path("/proc/report.html"))
 
 
@@ -217,7 +213,7 @@ def test_a_fault_leaves_the_old_report(tmp_path: Path, make_run, report_of, numb
     path, network = tmp_path / "report.html", {"neuron": "relu", "time_steps": 1, "attention": "none"}
     path.write_bytes(b"old")
     with fault(tmp_path, number, BROKEN) as faults, pytest.raises(OSError, match=r"report\.html cannot be written"):
-        write_report(report_of(make_run(model=network, samples=[], spiking=None)), path)
+        write_report(report_of(make_run(model=network, samples=[], traces=None)), path)
     assert faults.happened
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["report.html"]

@@ -1,4 +1,4 @@
-"""Sentences and rows of the page."""
+"""The text and the rows of the page."""
 
 from dataclasses import replace
 
@@ -8,10 +8,10 @@ from spikformer.visualise.report import wording
 def test_the_summary_says_what_matters(make_run) -> None:
     run = make_run()
     said = wording.summary(run)
-    assert "spikformer_tiny_digits on digits is right on 87.50% of 16 test samples" in said
+    assert "spikformer_tiny_digits on digits classifies 87.50% of 16 test samples correctly" in said
     assert "best on validation, and on 81.25% after the last" in said
     assert "in 4 time steps with 158 k parameters, after 1 min 0 s of training" in said
-    assert "as the paper counts, and 15.8 µJ in its ANN twin" in said
+    assert "15.8 µJ in its ANN twin" in said
     assert "after its last epoch, in" in wording.summary(replace(run, best=None))
     same = replace(run, best=replace(run.best, epoch=2))
     assert "after its last epoch, which is also best on validation" in wording.summary(same)
@@ -22,7 +22,7 @@ def test_a_network_that_does_not_spike_is_not_said_to(make_run) -> None:
     assert "in one time step" in wording.summary(run)
     assert "It does not spike; one inference costs" in wording.summary(run)
     assert "ANN twin" not in wording.summary(run)
-    assert "does not spike" not in wording.summary(make_run(samples=[], spiking=None))
+    assert "does not spike" not in wording.summary(make_run(samples=[], traces=None))
 
 
 def test_a_run_in_training_says_how_far_it_is(make_run) -> None:
@@ -38,8 +38,8 @@ def test_confusions_are_counted_from_the_most_frequent(make_run) -> None:
 
 def test_best_and_worst_classes_are_named_with_their_equals(make_run) -> None:
     run = make_run(class_names=tuple("abcde"), confusion=[[1 if i == j else 0 for j in range(5)] for i in range(5)])
-    assert wording.extremes(run) == "All classes are equally often right."
-    mistaken = [list(row) for row in run.accuracy.confusion]
+    assert wording.extremes(run) == "All classes have the same accuracy."
+    mistaken = [list(row) for row in run.evaluation.confusion]
     mistaken[4] = [1, 0, 0, 0, 3]
     run = make_run(class_names=tuple("abcde"), confusion=mistaken)
     assert wording.extremes(run) == "Best: a, b, c and 1 more (100.00%). Worst: e (75.00%)."
@@ -51,8 +51,8 @@ def test_bars_of_classes_leave_out_those_without_samples(make_run) -> None:
 
 
 def test_bars_of_steps_say_what_each_adds(make_run) -> None:
-    accuracy = replace(make_run().accuracy, after_steps=[0.5, 0.75, 0.7])
-    bars = wording.step_bars(make_run(accuracy=accuracy))
+    evaluation = replace(make_run().evaluation, after_steps=[0.5, 0.75, 0.7])
+    bars = wording.step_bars(make_run(evaluation=evaluation))
     assert bars == [("step 1", 0.5, ""), ("step 2", 0.75, "+25.00"), ("step 3", 0.7, "-5.00")]
 
 
@@ -69,7 +69,7 @@ def test_settings_that_differ_are_found_inside_others_too(make_run, report_of) -
 
 def test_only_runs_on_the_same_samples_are_ranked(make_run, report_of) -> None:
     one, other = make_run(), make_run(name="second", best=replace(make_run().best, accuracy=0.9))
-    assert "2 runs on digits: second is right most often, on 90.00% of 16" in wording.overview(report_of(one, other))
+    assert "2 runs on digits: second is the most accurate, 90.00% of 16" in wording.overview(report_of(one, other))
     elsewhere = replace(other, data="mnist")
     assert "not all on the same data" in wording.overview(report_of(one, elsewhere))
 

@@ -48,7 +48,7 @@ class Comparison:
         """The table of cells and the picture, replaced by whole ones."""
         from spikformer.disk import write_atomically
         from spikformer.visualise.ablation import ablation_figure
-        from spikformer.visualise.figures import save_figure
+        from spikformer.visualise.style import save_figure
 
         write_atomically(self.files["csv"], self._as_csv().encode())
         figure = ablation_figure(

@@ -20,14 +20,12 @@ from markupsafe import Markup
 
 from spikformer.disk import write_atomically
 from spikformer.visualise.report import drawing, numbers, wording
-from spikformer.visualise.report.content import Accuracy, Report, Run, Sample, Spiking, Weights
+from spikformer.visualise.report.content import Report, Run, Sample, Weights
 
 __all__ = [
-    "Accuracy",
     "Report",
     "Run",
     "Sample",
-    "Spiking",
     "Weights",
     "check_report_path",
     "render_report",
@@ -51,6 +49,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.differences,
     wording.extremes,
     wording.layer_unit,
+    wording.order_title,
     wording.overview,
     wording.progress,
     wording.warning,
@@ -63,7 +62,7 @@ _ENDINGS = (".html", ".htm")
 
 
 def write_report(content: Report, path: Path) -> None:
-    """Write the page; a file there is replaced only by a whole one."""
+    """Write the page atomically."""
     check_report_path(path)
     write_atomically(path, render_report(content).encode(errors="replace"))  # a folder's name may be no text
 
@@ -80,13 +79,15 @@ def render_report(content: Report) -> str:
         title=wording.title(content),
         conventions=wording.CONVENTIONS,
         style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
-        curves=drawing.draw_curves_of(content.runs) if several else None,
-        drawn=[drawing.draw_run(run) for run in content.runs],
+        curves=drawing.draw_curves_of(content.runs, "comparison") if several else None,
+        drawn=[
+            drawing.draw_run(run, f"run-{number}-" if several else "") for number, run in enumerate(content.runs, 1)
+        ],
     )
 
 
 def check_report_path(path: Path) -> None:
-    """Refuse a place that cannot be written to, before anything is computed."""
+    """Raise for a place that cannot be written to, before anything is computed."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}.")
     if path.suffix.lower() not in _ENDINGS:

@@ -1,4 +1,4 @@
-"""What a report says, as plain figures: measured by others, drawn and laid out by the page."""
+"""What a report says, as plain data: measured elsewhere, drawn and laid out by the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from spikformer.analysis.energy import EnergyReport
 from spikformer.analysis.firing import FiringReport
-from spikformer.presets import PaperRow
+from spikformer.analysis.single_neurons import LayerTraces
+from spikformer.paper import PaperRow
+from spikformer.training.evaluation import Evaluation
 
 
 @dataclass(frozen=True)
@@ -33,29 +35,6 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """How right the network is on a split."""
-
-    split: str
-    num_samples: int
-    top1: float
-    top5: float
-    loss: float
-    after_steps: Sequence[float]
-    """Top-1 by the mean readout of the first 1, 2, … T steps."""
-    confusion: Sequence[Sequence[int]]
-    """Samples by their class (row) and by the answer (column)."""
-    unreadable: int = 0
-    silent: bool = False
-    """No spike reached the head."""
-
-    @property
-    def by_class(self) -> list[float | None]:
-        """Share of right answers of each class; None where it has no samples."""
-        return [row[label] / sum(row) if sum(row) else None for label, row in enumerate(self.confusion)]
-
-
-@dataclass(frozen=True)
 class Sample:
     """One input, what the network took it for, and where it looked."""
 
@@ -75,28 +54,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Spiking:
-    """Neurons of one layer while the network sees one sample."""
-
-    sample: Sample
-    layer: str
-    num_neurons: int
-    """That the layer has; some of them are shown."""
-    raster: np.ndarray
-    """Spikes [T, n] of neurons from all over the layer."""
-    membranes: np.ndarray
-    """H before each spike, [T, m], of a few neurons."""
-    spikes: np.ndarray
-    """Of the same few, [T, m]."""
-    names: Sequence[str]
-    """Of the same few."""
-    v_threshold: float
-    v_reset: float
-    maps: Mapping[str, np.ndarray]
-    """Spikes of the stem's layers, summed over channels, [T, H, W]."""
-
-
-@dataclass(frozen=True)
 class Run:
     """One run: what it was, and all that was measured on its weights."""
 
@@ -113,13 +70,17 @@ class Run:
     last: Weights
     best: Weights | None
     """None where nothing was held out to choose an epoch by."""
-    accuracy: Accuracy
+    split: str
+    """Of the data that everything was measured on."""
+    evaluation: Evaluation
     """Of the best weights, or the last; as all that follows."""
     firing: FiringReport
     energy: EnergyReport
     samples: Sequence[Sample]
-    spiking: Spiking | None
-    """None where no neuron spikes, or no sample was to be shown."""
+    traces: LayerTraces | None
+    """Of one layer while the network saw the first sample; None where no neuron spikes, or no sample is shown."""
+    stem_maps: Mapping[str, np.ndarray]
+    """What the stem's layers fired at that sample, summed over channels, [T, H, W]."""
     settings: Mapping[str, Any]
     """The recipe, with the model's and the augmentation's settings inside."""
     environment: Mapping[str, Any]
@@ -129,7 +90,7 @@ class Run:
     def __post_init__(self) -> None:
         if not self.history:
             raise ValueError(f"The run {self.name} has no finished epoch to report.")
-        rows, names = len(self.accuracy.confusion), len(self.class_names)
+        rows, names = len(self.evaluation.confusion), len(self.class_names)
         if rows != names:
             raise ValueError(
                 f"The run {self.name} names {names} classes, and its confusion has {rows}; name all of them."

@@ -10,7 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from spikformer.analysis.firing import FiringReport
-from spikformer.visualise.report.content import Run, Sample, Spiking
+from spikformer.analysis.single_neurons import LayerTraces, evenly
+from spikformer.visualise.report.content import Run, Sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,96 +44,98 @@ class RunDrawings:
     events: Drawing | None
 
 
-def draw_curves_of(runs: Sequence[Run]) -> Drawing:
+def draw_curves_of(runs: Sequence[Run], name: str = "curves") -> Drawing:
     """Curves on common axes."""
-    from spikformer.visualise.curves import curves_figure
+    from spikformer.visualise.accuracy import curves_figure
 
-    return _as_drawing(curves_figure({run.name: run.history for run in runs}))
+    return _as_drawing(curves_figure({run.name: run.history for run in runs}), name)
 
 
-def draw_run(run: Run) -> RunDrawings:
-    from spikformer.visualise.confusion import confusion_figure
+def draw_run(run: Run, prefix: str = "") -> RunDrawings:
+    """All figures of a run; `prefix` tells their ids from those of other runs on the page."""
+    from spikformer.visualise.accuracy import confusion_figure
 
-    spiking = run.spiking
+    traces = run.traces
     return RunDrawings(
-        curves=draw_curves_of([run]),
-        confusion=_as_drawing(confusion_figure(run.accuracy.confusion, run.class_names)),
-        rates=draw_rates(run.firing),
-        attention_rates=draw_attention_rates(run.firing),
-        inputs=draw_inputs(run.firing),
-        attention=[draw_attention(sample) for sample in run.samples],
-        raster=draw_raster(spiking) if spiking else None,
-        membranes=draw_membranes(spiking) if spiking else None,
-        events=draw_events(spiking) if spiking and spiking.sample.events else None,
+        curves=draw_curves_of([run], f"{prefix}curves"),
+        confusion=_as_drawing(confusion_figure(run.evaluation.confusion, run.class_names), f"{prefix}confusion"),
+        rates=draw_rates(run.firing, f"{prefix}rates"),
+        attention_rates=draw_attention_rates(run.firing, f"{prefix}attention-rates"),
+        inputs=draw_inputs(run.firing, f"{prefix}inputs"),
+        attention=[draw_attention(sample, f"{prefix}attention-{n}") for n, sample in enumerate(run.samples, 1)],
+        raster=draw_raster(traces, f"{prefix}raster") if traces else None,
+        membranes=draw_membranes(traces, f"{prefix}membranes") if traces else None,
+        events=draw_events(run, f"{prefix}events") if traces and run.events else None,
     )
 
 
-def _as_drawing(figure: Figure) -> Drawing:
-    from spikformer.visualise.figures import svg_text
+def _as_drawing(figure: Figure, name: str) -> Drawing:
+    from spikformer.visualise.style import svg_text
 
     # Markup: SVG of our own, in which whatever names it was given are escaped already.
-    return Drawing(Markup(svg_text(figure)), round(figure.get_figwidth() * _PIXELS_PER_INCH))
+    return Drawing(Markup(svg_text(figure, f"svg-{name}")), round(figure.get_figwidth() * _PIXELS_PER_INCH))
 
 
-def draw_rates(firing: FiringReport) -> Drawing | None:
+def draw_rates(firing: FiringReport, name: str = "rates") -> Drawing | None:
     from spikformer.visualise.firing import layer_rates_figure
 
     if not firing.rates:
         return None
-    names = [layer_title(name) for name in firing.rates]
-    return _as_drawing(layer_rates_figure(names, np.stack(list(firing.rates.values()))))
+    titles = [layer_title(layer) for layer in firing.rates]
+    return _as_drawing(layer_rates_figure(titles, np.stack(list(firing.rates.values()))), name)
 
 
-def draw_attention_rates(firing: FiringReport) -> Drawing | None:
+def draw_attention_rates(firing: FiringReport, name: str = "attention-rates") -> Drawing | None:
     from spikformer.visualise.firing import firing_figure
 
     layers = list(firing.attentions.values())
     if not layers or not all(all(layer.binary) for layer in layers):
-        return None  # what is no spike has no rate
-    return _as_drawing(firing_figure({name: [layer.rates[name].mean() for layer in layers] for name in "QKV"}))
+        return None  # only spikes have a rate
+    return _as_drawing(firing_figure({part: [layer.rates[part].mean() for layer in layers] for part in "QKV"}), name)
 
 
-def draw_inputs(firing: FiringReport) -> Drawing:
+def draw_inputs(firing: FiringReport, name: str = "inputs") -> Drawing:
     from spikformer.visualise.firing import input_histogram_figure
 
-    names = [layer_title(name) for name in firing.inputs]
+    titles = [layer_title(layer) for layer in firing.inputs]
     counts = np.stack([seen.histogram.sum(0) for seen in firing.inputs.values()])
     fractions = [seen.num_fractions.sum() for seen in firing.inputs.values()]
-    return _as_drawing(input_histogram_figure(names, counts, fractions))
+    return _as_drawing(input_histogram_figure(titles, counts, fractions), name)
 
 
-def draw_attention(sample: Sample) -> Drawing | None:
+def draw_attention(sample: Sample, name: str = "attention") -> Drawing | None:
     from spikformer.visualise.attention_maps import attention_figure
     from spikformer.visualise.tiles import sample_picture
 
     if sample.attention is None:
         return None
-    blocks, steps = (_spread(*each) for each in zip(sample.attention.shape, (_MOST_BLOCKS, _MOST_STEPS), strict=False))
+    blocks, steps = (evenly(*each) for each in zip(sample.attention.shape, (_MOST_BLOCKS, _MOST_STEPS), strict=False))
     maps = sample.attention[blocks][:, steps]
     rows, columns = [f"block {block + 1}" for block in blocks], [f"step {step + 1}" for step in steps]
-    return _as_drawing(attention_figure(sample_picture(sample.picture), maps, rows, columns))
+    return _as_drawing(attention_figure(sample_picture(sample.picture), maps, rows, columns), name)
 
 
-def draw_raster(spiking: Spiking) -> Drawing:
+def draw_raster(traces: LayerTraces, name: str = "raster") -> Drawing:
     from spikformer.visualise.rasters import raster_figure
 
-    return _as_drawing(raster_figure(spiking.raster))
+    return _as_drawing(raster_figure(traces.raster), name)
 
 
-def draw_membranes(spiking: Spiking) -> Drawing:
+def draw_membranes(traces: LayerTraces, name: str = "membranes") -> Drawing:
     from spikformer.visualise.rasters import membrane_figure
 
-    traces = (spiking.membranes, spiking.spikes, spiking.v_threshold, spiking.names, spiking.v_reset)
-    return _as_drawing(membrane_figure(*traces))
+    drawn = (traces.membranes, traces.spikes, traces.v_threshold, traces.names, traces.v_reset)
+    return _as_drawing(membrane_figure(*drawn), name)
 
 
-def draw_events(spiking: Spiking) -> Drawing:
+def draw_events(run: Run, name: str = "events") -> Drawing:
+    """The first sample, and what the stem fired at it."""
     from spikformer.visualise.events_and_spikes import events_and_spikes_figure
 
-    frames = spiking.sample.picture
-    steps = _spread(len(frames), _MOST_STEPS)
-    maps = {layer_title(name): counts[steps] for name, counts in spiking.maps.items()}
-    return _as_drawing(events_and_spikes_figure(frames[steps], maps))
+    frames = run.samples[0].picture
+    steps = evenly(len(frames), _MOST_STEPS)
+    maps = {layer_title(layer): counts[steps] for layer, counts in run.stem_maps.items()}
+    return _as_drawing(events_and_spikes_figure(frames[steps], maps), name)
 
 
 def layer_title(name: str) -> str:
@@ -145,8 +148,3 @@ def layer_title(name: str) -> str:
     if room == "stem":
         return f"stem, {f'stage {int(inner) + 1}' if number == 'stages' else rest}"
     return name
-
-
-def _spread(count: int, most: int) -> np.ndarray:
-    """At most so many of the numbers below `count`, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))

@@ -1,4 +1,4 @@
-"""What the page says of a run, in sentences and in rows."""
+"""The text of the page: summaries of runs, and rows of its tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, get_args
 
-from spikformer.analysis.conventions import Convention
+from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, Order
 from spikformer.visualise.report.content import Report, Run
 from spikformer.visualise.report.numbers import count, duration, energy, energy_in, energy_unit, percent, setting
 from spikformer.vocabulary import SILENT
@@ -26,32 +26,32 @@ def title(report: Report) -> str:
 
 
 def overview(report: Report) -> str:
-    """Several runs in a sentence; only runs on the same samples are ranked."""
+    """A summary of several runs; only runs on the same samples are ranked."""
     runs = report.runs
-    if len({(run.data, run.accuracy.split, run.accuracy.num_samples) for run in runs}) > 1:
+    if len({(run.data, run.split, run.evaluation.num_samples) for run in runs}) > 1:
         return f"{len(runs)} runs, not all on the same data: side by side, then each in turn."
     right = max(runs, key=lambda run: run.shown.accuracy)
     frugal = min(runs, key=lambda run: run.energy.energy_mj("paper"))
     return (
-        f"{len(runs)} runs on {right.data}: {right.name} is right most often, on {percent(right.shown.accuracy)} of "
-        f"{right.accuracy.num_samples:,} {right.accuracy.split} samples, and {frugal.name} takes least energy as the "
-        f"paper counts, {energy(frugal.energy.energy_mj('paper'))} an inference."
+        f"{len(runs)} runs on {right.data}: {right.name} is the most accurate, {percent(right.shown.accuracy)} of "
+        f"{right.evaluation.num_samples:,} {right.split} samples, and {frugal.name} takes the least energy by the "
+        f"paper's count, {energy(frugal.energy.energy_mj('paper'))} per inference."
     )
 
 
 def summary(run: Run) -> str:
-    """The run in a sentence."""
+    """A summary of the run."""
     by_paper, twin = run.energy.energy_mj("paper"), run.energy.twin_energy_mj
     steps = "one time step" if run.time_steps == 1 else f"{run.time_steps} time steps"
     trained = f", after {duration(run.seconds)} of training" if run.seconds is not None else ""
     spends = (
-        f"One inference costs {energy(by_paper)} as the paper counts, and {energy(twin)} in its ANN twin."
+        f"One inference costs {energy(by_paper)} by the paper's count, and {energy(twin)} in its ANN twin."
         if run.spikes
         else f"It does not spike; one inference costs {energy(by_paper)}."
     )
     return (
-        f"{run.recipe} on {run.data} is right on {percent(run.shown.accuracy)} of {run.accuracy.num_samples:,} "
-        f"{run.accuracy.split} samples{_other(run)}, in {steps} with {count(run.num_parameters)} parameters{trained}. "
+        f"{run.recipe} on {run.data} classifies {percent(run.shown.accuracy)} of {run.evaluation.num_samples:,} "
+        f"{run.split} samples correctly{_other(run)}, in {steps} with {count(run.num_parameters)} parameters{trained}. "
         f"{spends}"
     )
 
@@ -65,26 +65,26 @@ def _other(run: Run) -> str:
 
 
 def warning(run: Run) -> str | None:
-    """What makes the rest of the page worthless."""
-    return SILENT if run.accuracy.silent else None
+    """What the reader must know before anything else: a silent network."""
+    return SILENT if run.evaluation.silent else None
 
 
 def progress(run: Run) -> str | None:
-    """What to say of a run that has not come to its end."""
+    """A note on a run that has not finished."""
     if run.finished:
         return None
     return (
-        f"This run has finished {len(run.history)} of {run.planned_epochs} epochs: it is still in training, or was "
-        "stopped. All figures are of the weights it has so far."
+        f"This run has finished {len(run.history)} of {run.planned_epochs} epochs: it is still training, or was "
+        "stopped. All figures are of its latest weights."
     )
 
 
 def confusions(run: Run, most: int = 3) -> list[tuple[str, str, int]]:
-    """Which class is most often taken for which other, and how often."""
+    """The most frequent confusions: class, answer, number of samples."""
     names = run.class_names
     wrong = [
         (number, label, answer)
-        for label, row in enumerate(run.accuracy.confusion)
+        for label, row in enumerate(run.evaluation.confusion)
         for answer, number in enumerate(row)
         if number and answer != label
     ]
@@ -94,7 +94,7 @@ def confusions(run: Run, most: int = 3) -> list[tuple[str, str, int]]:
 
 def class_bars(run: Run) -> list[Bar]:
     """Every class that has samples, in order."""
-    rows = zip(run.class_names, run.accuracy.by_class, run.accuracy.confusion, strict=True)
+    rows = zip(run.class_names, run.evaluation.by_class, run.evaluation.confusion, strict=True)
     return [
         (name, share, f"{row[label]:,} of {sum(row):,}")
         for label, (name, share, row) in enumerate(rows)
@@ -113,13 +113,13 @@ def extremes(run: Run, most: int = 3) -> str:
         return f"{', '.join(names[:most])}{more} ({percent(wanted)})"
 
     if len(set(shares)) < 2:
-        return "All classes are equally often right."
+        return "All classes have the same accuracy."
     return f"Best: {named(max(shares))}. Worst: {named(min(shares))}."
 
 
 def step_bars(run: Run) -> list[Bar]:
     """Every time step, and in percentage points what it adds to the one before."""
-    shares = run.accuracy.after_steps
+    shares = run.evaluation.after_steps
     gains = ["", *(f"{100 * (later - sooner):+.2f}" for sooner, later in pairwise(shares))]
     return [(f"step {step}", share, gain) for step, (share, gain) in enumerate(zip(shares, gains, strict=True), 1)]
 
@@ -165,3 +165,7 @@ def layer_unit(run: Run) -> tuple[str, float]:
     spent = [audit.energy_pj(layer.operations(kind)) for layer in audit.layers for kind in CONVENTIONS]
     unit, size = energy_unit(max(spent) / 100 / _PJ_IN_MJ)
     return unit, size * _PJ_IN_MJ
+
+
+def order_title(order: Order) -> str:
+    return ORDER_FORMULAS[order]

@@ -1,4 +1,4 @@
-"""Loss and accuracy of one or several runs, epoch by epoch."""
+"""How right a network is: loss and accuracy epoch by epoch, and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spikformer.visualise.figures import COLOURS, INK, house_style, new_figure, save_figure, shortened
+import numpy as np
+
+from spikformer.visualise.style import (
+    COLOURS,
+    INK,
+    SEQUENTIAL,
+    house_style,
+    new_figure,
+    readable_on,
+    save_figure,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +32,8 @@ _SPLITS: dict[str, dict[str, Any]] = {
 }
 # One epoch makes no line.
 _POINTS = {"train": {"marker": "o", "fillstyle": "none"}, "validation": {"marker": "o", "fillstyle": "full"}}
+_NAMED_CLASSES = 40  # classes; beyond, names would be too small to read
+_NUMBERED_CLASSES = 20
 
 
 def draw_curves(runs: Mapping[str, Rows], path: Path) -> None:
@@ -30,7 +43,7 @@ def draw_curves(runs: Mapping[str, Rows], path: Path) -> None:
 
 @house_style()
 def curves_figure(runs: Mapping[str, Rows]) -> Figure:
-    """Rows of metrics by run: training thin, validation thick; a run without rows is refused."""
+    """Rows of metrics by run: training thin, validation thick; a run needs at least one row."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     if not runs:
@@ -81,3 +94,35 @@ def _add_legend(figure: Figure, runs: Mapping[str, Rows]) -> None:
     handles, labels = [Line2D([], [], **style) for _, style in entries], [label for label, _ in entries]
     columns = max(1, min(len(labels), 100 // (max(map(len, labels)) + 7)))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def draw_confusion(confusion: Sequence[Sequence[int]], class_names: Sequence[str], path: Path) -> None:
+    """`confusion_figure` as a file."""
+    save_figure(confusion_figure(confusion, class_names), path)
+
+
+@house_style()
+def confusion_figure(confusion: Sequence[Sequence[int]], class_names: Sequence[str]) -> Figure:
+    """Rows are true classes, columns answers; shade is the share of a row, numbers are samples."""
+    from matplotlib import colormaps
+
+    counts = np.array(confusion)
+    if counts.shape != (len(class_names), len(class_names)):
+        raise ValueError(f"A confusion of {len(class_names)} classes has as many rows and columns, got {counts.shape}.")
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    side = min(4.5 + 0.35 * len(class_names), 14.0)
+    figure = new_figure(side, side, "Confusion matrix: which class is classified as which.")
+    axes = figure.subplots()
+    axes.imshow(shares, vmin=0, vmax=1)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("answer")
+    axes.set_ylabel("class")
+    if len(class_names) <= _NAMED_CLASSES:
+        places, names = range(len(class_names)), [shortened(name) for name in class_names]
+        axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(places, names)
+    if len(class_names) <= _NUMBERED_CLASSES:
+        for row, column in np.argwhere(counts):
+            ink = readable_on(colormaps[SEQUENTIAL](shares[row, column]))
+            axes.text(column, row, str(counts[row, column]), ha="center", va="center", color=ink, fontsize=8)
+    return figure

@@ -1,4 +1,4 @@
-"""Figures and their files: the one place that knows matplotlib's set-up.
+"""The house style, and figures as files: the one place that knows matplotlib's set-up.
 
     @house_style()
     def some_figure(values: …) -> Figure:
@@ -34,11 +34,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SEQUENTIAL = "Blues"  # one hue, lighter to darker: read by brightness alone
 INK = "#1c2024"  # of letters and axes; nothing else may have it, for it becomes the page's in an SVG
 INK_AT_NIGHT = "#e8eaed"
+PIXELS_PER_INCH = 150
 _FAINT = 0.15
 _LONGEST_NAME = 40
 
 _STYLE: dict[str, Any] = {
-    "figure.dpi": 150,
     "figure.facecolor": "white",
     "axes.facecolor": "none",
     "axes.prop_cycle": f"cycler('color', {list(COLOURS)})",
@@ -57,10 +57,18 @@ _STYLE: dict[str, Any] = {
         ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color"), INK
     ),
 }
-_UNSPEAKABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML cannot hold
+_NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAMESPACE = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
-_ENDINGS = (".png", ".svg", ".pdf")
+# Thin letters and single pixels do not survive coarse colours: no subsampling in a JPEG, no loss in a WebP.
+_FORMATS: dict[str, dict[str, Any]] = {
+    ".png": {},
+    ".svg": {},
+    ".pdf": {"metadata": {"CreationDate": None}},
+    ".jpg": {"pil_kwargs": {"quality": 92, "subsampling": 0}},
+    ".jpeg": {"pil_kwargs": {"quality": 92, "subsampling": 0}},
+    ".webp": {"pil_kwargs": {"lossless": True}},
+}
 
 
 @contextmanager
@@ -72,44 +80,48 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def new_figure(width_inches: float, height_inches: float, description: str = "") -> Figure:
+def new_figure(
+    width_inches: float, height_inches: float, description: str = "", *, pixels_per_inch: int = PIXELS_PER_INCH
+) -> Figure:
     """An empty figure that opens no window; `description` is what a screen reader says of its SVG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
+    figure = Figure(figsize=(width_inches, height_inches), dpi=pixels_per_inch, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.set_label(printable(description))
+    figure.set_label(drawable(description))
     return figure
 
 
 def check_figure_path(path: Path) -> None:
-    """Refuse a name or place that `save_figure` would refuse, before the figure is made."""
-    if path.suffix.lower() not in _ENDINGS:
-        raise ValueError(f"{path} should end in one of {', '.join(_ENDINGS)}, to say the format of the figure.")
+    """Raise now what `save_figure` would raise after the figure is made: for an unknown ending or a missing folder."""
+    if path.suffix.lower() not in _FORMATS:
+        raise ValueError(f"{path} should end in one of {', '.join(_FORMATS)}, which names the format of the figure.")
     if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write the figure in the format that its ending says; a file there is replaced only by a whole one."""
+    """Write the figure atomically, in the format that the ending of its name says."""
     check_figure_path(path)
-    match path.suffix.lower():
-        case ".svg":
-            content = _svg(figure, night=True).encode()
-        case ".pdf":
-            content = _rendered(figure, "pdf", metadata={"CreationDate": None})
-        case _:
-            content = _rendered(figure, "png")
-    write_atomically(path, content)
+    ending = path.suffix.lower()
+    if ending == ".svg":
+        write_atomically(path, _svg(figure, night=True).encode())
+        return
+    content = io.BytesIO()
+    try:
+        _render(figure, content, ending[1:], facecolor="white", **_FORMATS[ending])
+    except (OSError, ValueError) as error:  # a WebP has at most 16,383 pixels a side, a JPEG 65,535
+        raise ValueError(f"{path.name} cannot hold this figure ({error}); try .png or .svg.") from None
+    write_atomically(path, content.getvalue())
 
 
-def svg_text(figure: Figure) -> str:
+def svg_text(figure: Figure, name: str) -> str:
     """The figure as an <svg> element for an HTML page, whose text colour it takes.
 
-    Its ids are its own: figures that differ do not get into each other's way on one page.
+    Its ids begin with `name`: give every figure of a page another one, also where two of them look the same.
     """
-    return _svg(figure, night=False)
+    return _svg(figure, name)
 
 
 def readable_on(colour: Any) -> str:
@@ -120,23 +132,17 @@ def readable_on(colour: Any) -> str:
     return "#101010" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 else "#ffffff"
 
 
-def printable(text: str) -> str:
-    """The text without what neither a font nor XML knows, such as half a letter of a file's name."""
-    return _UNSPEAKABLE.sub("\ufffd", text)
+def drawable(text: str) -> str:
+    """The text with a replacement character for what neither a font nor XML knows, such as a lone surrogate."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def shortened(name: str) -> str:
     """A name as a legend or an axis can hold it; matplotlib leaves those out that begin with an underscore."""
-    name = printable(name)
+    name = drawable(name)
     half = (_LONGEST_NAME - 1) // 2
     short = name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
     return f" {short}" if short.startswith("_") else short
-
-
-def _rendered(figure: Figure, kind: str, **options: Any) -> bytes:
-    content = io.BytesIO()
-    _render(figure, content, kind, facecolor="white", **options)
-    return content.getvalue()
 
 
 def _render(figure: Figure, content: io.BytesIO | io.StringIO, kind: str, **options: Any) -> None:
@@ -146,7 +152,7 @@ def _render(figure: Figure, content: io.BytesIO | io.StringIO, kind: str, **opti
         figure.savefig(content, format=kind, **options)
 
 
-def _svg(figure: Figure, *, night: bool) -> str:
+def _svg(figure: Figure, name: str | None = None, *, night: bool = False) -> str:
     """Matplotlib's SVG, made fit for pages: ink, letters and ids as `svg_text` says, nothing that styles others.
 
     With `night`, a file of its own, which turns its ink light where the reader prefers dark.
@@ -156,7 +162,7 @@ def _svg(figure: Figure, *, night: bool) -> str:
     root = ElementTree.fromstring(drawn.getvalue())
     for child in root[:2]:  # metadata, and a style sheet that would reach the whole page
         root.remove(child)
-    prefix = f"s{sha256(drawn.getvalue().encode()).hexdigest()[:10]}-"
+    prefix = f"{name or 's' + sha256(drawn.getvalue().encode()).hexdigest()[:10]}-"
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_NAMESPACE}}}")
         element.attrib = dict(_own(name, value, prefix) for name, value in element.attrib.items())

@@ -1,4 +1,4 @@
-"""Single neurons of a watched network, as figures show them."""
+"""Single neurons of a recorded network, for figures: rasters of spikes, and traces of membranes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from spikformer.analysis.recorder import Record
 from spikformer.models import Spikformer
 from spikformer.neurons import SpikingNeuron
 
-_TRACES = 4
+_NUM_TRACES = 4
 
 
 @dataclass(frozen=True)
-class Spiking:
+class LayerTraces:
     """A layer of neurons while the network saw one sample."""
 
     layer: str
     num_neurons: int
+    """Of the layer; some of them are shown."""
     raster: np.ndarray
     """Spikes [T, some neurons], spread evenly over the layer."""
     membranes: np.ndarray
@@ -29,13 +30,12 @@ class Spiking:
     spikes: np.ndarray
     """Of the same few."""
     names: list[str]
+    """Of the same few."""
     v_threshold: float
     v_reset: float
 
 
-def describe_spiking(
-    model: Spikformer, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()
-) -> Spiking:
+def trace_layer(model: Spikformer, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()) -> LayerTraces:
     """The spikes of a layer's neurons, and the membranes of some: `traces`, or four of different activity."""
     spikes = seen.spikes_of(layer).flatten(1)  # [T, neurons]
     neuron = model.get_submodule(layer)
@@ -46,7 +46,7 @@ def describe_spiking(
             raise ValueError(f"{layer} has {num_neurons} neurons, counted from 0; got {place}.")
     membranes = seen.membrane(layer).flatten(1)
     few = list(traces) or _few(spikes.sum(0), (membranes.amax(0) - neuron.dynamics.v_threshold).abs())
-    return Spiking(
+    return LayerTraces(
         layer=layer,
         num_neurons=num_neurons,
         raster=_array(spikes[:, evenly(num_neurons, num_shown)]),
@@ -80,7 +80,7 @@ def evenly(count: int, most: int) -> list[int]:
 def _few(fired: Tensor, distance: Tensor) -> list[int]:
     """Neurons of different activity, the busiest first; of equals, the one whose peak is nearest to the threshold."""
     kinds = [int(distance.masked_fill(fired != number, torch.inf).argmin()) for number in fired.unique().flip(0)]
-    return [kinds[place] for place in evenly(len(kinds), _TRACES)]
+    return [kinds[place] for place in evenly(len(kinds), _NUM_TRACES)]
 
 
 def _array(x: Tensor) -> np.ndarray:

@@ -13,14 +13,14 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from spikformer.visualise.figures import (
+from spikformer.visualise.style import (
     COLOURS,
     INK,
     INK_AT_NIGHT,
     check_figure_path,
+    drawable,
     house_style,
     new_figure,
-    printable,
     readable_on,
     save_figure,
     shortened,
@@ -36,7 +36,7 @@ def figure(title: str = "Title", *, values: tuple[float, ...] = (1, 3, 2), descr
     made = new_figure(4, 3, description)
     line, picture = made.subplots(1, 2)
     line.plot(values, "o-")
-    line.set_title(printable(title))
+    line.set_title(drawable(title))
     line.grid()
     picture.imshow(np.arange(6).reshape(2, 3))
     return made
@@ -62,6 +62,15 @@ def test_a_png_is_an_opaque_white_card(tmp_path: Path) -> None:
     assert (pixels[..., 3] == 255).all()
     assert (pixels[0] == 255).all()
     assert (pixels[..., :3] < 100).all(-1).any(), "dark ink"
+
+
+@pytest.mark.parametrize(("ending", "kind"), [(".PNG", "PNG"), (".webp", "WEBP"), (".jpg", "JPEG"), (".jpeg", "JPEG")])
+def test_the_ending_says_the_format(tmp_path: Path, ending: str, kind: str) -> None:
+    path = tmp_path / f"a{ending}"
+    save_figure(figure(), path)
+    with Image.open(path) as picture:
+        assert (picture.format, picture.size) == (kind, (600, 450))
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_pdf_is_a_pdf(tmp_path: Path) -> None:
@@ -102,7 +111,7 @@ def test_the_first_colours_are_seen_on_white_and_on_black(colour: str) -> None:
 
 
 def test_all_ink_of_an_svg_is_the_pages_and_nothing_covers_its_background() -> None:
-    text = svg_text(figure())
+    text = svg_text(figure(), "name")
     root = ElementTree.fromstring(text)
     assert INK not in text
     assert "#000000" not in text
@@ -120,7 +129,7 @@ def test_all_ink_of_an_svg_is_the_pages_and_nothing_covers_its_background() -> N
 
 
 def test_an_svg_for_a_page_is_one_element_that_styles_nothing_else() -> None:
-    text = svg_text(figure(description='Say "less" & more'))
+    text = svg_text(figure(description='Say "less" & more'), "name")
     assert text.startswith("<svg ")
     assert text.endswith("</svg>")
     assert "<style" not in text
@@ -130,21 +139,21 @@ def test_an_svg_for_a_page_is_one_element_that_styles_nothing_else() -> None:
     assert root.get("aria-label") == 'Say "less" & more'
     assert root.get("viewBox") == "0 0 288 216"
     assert "max-width: 100%" in (root.get("style") or "")
-    assert ElementTree.fromstring(svg_text(figure(description=""))).get("aria-label") is None
+    assert ElementTree.fromstring(svg_text(figure(description=""), "name")).get("aria-label") is None
 
 
 def test_letters_stay_letters_in_the_readers_font() -> None:
-    root = ElementTree.fromstring(svg_text(figure("Loss of the run")))
+    root = ElementTree.fromstring(svg_text(figure("Loss of the run"), "name"))
     texts = {element.text: element.get("style") or "" for element in root.iter(f"{SVG}text")}
     assert "Loss of the run" in texts
     for style in texts.values():
         assert re.search(r"(?:font-family: |px )sans-serif(?:;|$)", style), style
 
 
-def test_ids_are_unique_on_a_page_and_every_reference_finds_its_own() -> None:
+def test_ids_are_unique_on_a_page_even_of_two_figures_alike_and_every_reference_finds_its_own() -> None:
     seen: set[str] = set()
-    for drawing in (figure("one"), figure("two"), figure(values=(4, 4, 4))):
-        elements = list(ElementTree.fromstring(svg_text(drawing)).iter())
+    for name, drawing in {"a": figure("one"), "b": figure("one"), "c": figure(values=(4, 4, 4))}.items():
+        elements = list(ElementTree.fromstring(svg_text(drawing, name)).iter())
         ids = [element.get("id") for element in elements if element.get("id")]
         assert len(set(ids)) == len(ids)
         assert not seen & {*ids}
@@ -157,7 +166,7 @@ def test_ids_are_unique_on_a_page_and_every_reference_finds_its_own() -> None:
 
 
 def test_a_picture_in_an_svg_keeps_its_pixels() -> None:
-    (image,) = ElementTree.fromstring(svg_text(figure())).iter(f"{SVG}image")
+    (image,) = ElementTree.fromstring(svg_text(figure(), "name")).iter(f"{SVG}image")
     assert (image.get("width"), image.get("height")) == ("3", "2")
     assert re.fullmatch(r"data:image/png;base64,[A-Za-z0-9+/=]+", image.get(HREF) or "")
     assert "pixelated" in (image.get("style") or "")
@@ -176,7 +185,7 @@ def test_a_picture_in_an_svg_keeps_its_pixels() -> None:
 )
 def test_any_text_is_drawn_and_kept(tmp_path: Path, title: str, kept: str) -> None:
     made = figure(title, description=title)
-    root = ElementTree.fromstring(svg_text(made))
+    root = ElementTree.fromstring(svg_text(made, "name"))
     assert kept in [element.text for element in root.iter(f"{SVG}text")]
     assert root.get("aria-label") == kept
     for ending in (".svg", ".png"):
@@ -185,12 +194,12 @@ def test_any_text_is_drawn_and_kept(tmp_path: Path, title: str, kept: str) -> No
 
 
 def test_settings_of_the_process_are_not_used_and_not_changed(tmp_path: Path) -> None:
-    plain = svg_text(figure())
+    plain = svg_text(figure(), "name")
     with matplotlib.rc_context(
         {"text.color": "red", "font.size": 30, "axes.facecolor": "pink", "svg.fonttype": "path"}
     ):
         before = dict(matplotlib.rcParams)
-        assert svg_text(figure()) == plain
+        assert svg_text(figure(), "name") == plain
         assert dict(matplotlib.rcParams) == before
         with pytest.raises(RuntimeError), house_style():
             raise RuntimeError
@@ -199,26 +208,39 @@ def test_settings_of_the_process_are_not_used_and_not_changed(tmp_path: Path) ->
 
 def test_no_window_is_opened_and_nothing_heavy_loaded_before_it_is_needed() -> None:
     code = (
-        "import sys, spikformer.visualise.figures as f\n"
+        "import sys, spikformer.visualise.style as f\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "f.svg_text(f.new_figure(1, 1))\n"
+        "f.svg_text(f.new_figure(1, 1), 'name')\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     result = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
 
-def test_other_formats_and_places_are_refused_and_leave_nothing(tmp_path: Path) -> None:
-    for name in ("a.jpg", "a", "a.svgz"):
-        for refuse in (check_figure_path, lambda path: save_figure(figure(), path)):
-            with pytest.raises(
-                ValueError, match=rf"{name} should end in one of \.png, \.svg, \.pdf, to say the format"
-            ):
-                refuse(tmp_path / name)
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none to write a\.svg into; create it first"):
+def test_other_formats_and_places_are_errors_and_leave_nothing(tmp_path: Path) -> None:
+    for name in ("a.gif", "a", "a.svgz"):
+        for call in (check_figure_path, lambda path: save_figure(figure(), path)):
+            with pytest.raises(ValueError, match=r"\.png, \.svg, \.pdf, \.jpg, \.jpeg, \.webp"):
+                call(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
         check_figure_path(tmp_path / "none" / "a.svg")
     check_figure_path(tmp_path / "a.SVG")
-    assert os.listdir(tmp_path) == []
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(IsADirectoryError):
+        save_figure(figure(), tmp_path / "folder.png")
+    with pytest.raises(OSError, match="File name too long"):
+        save_figure(figure(), tmp_path / ("n" * 300 + ".png"))
+    with pytest.raises(ValueError, match=r"long\.webp .*\.png"):
+        save_figure(new_figure(120, 0.1), tmp_path / "long.webp")  # 18,000 pixels wide
+    assert os.listdir(tmp_path) == ["folder.png"]
+
+
+def test_a_name_as_long_as_is_allowed_is_fine_and_an_older_figure_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 251 + ".png")
+    for width in (1, 2):
+        save_figure(new_figure(width, 1), path)
+    with Image.open(path) as image:
+        assert image.size == (300, 150)
 
 
 def test_letters_on_a_colour_can_be_read() -> None:

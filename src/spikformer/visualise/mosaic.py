@@ -1,0 +1,122 @@
+"""Mosaics: tiles of one size in rows and columns with titles. Gaps are clear, on any page."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spikformer.visualise.style import INK, PIXELS_PER_INCH, drawable, house_style, new_figure, shortened
+from spikformer.visualise.tiles import Colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_GAP = 10  # pixels
+_MARGIN, _LINE = 0.14, 0.24  # inches
+_LETTER = 0.095  # inches of an average letter of a title
+# In pixels: a mosaic that would be wider has more of them to the inch, but not so many that titles meet.
+_WIDEST, _SMALLEST = 2000, 0.4
+
+
+@house_style()
+def mosaic(
+    tiles: Sequence[Sequence[np.ndarray]],
+    row_titles: Sequence[str],
+    column_titles: Sequence[str] = (),
+    title: str = "",
+    description: str = "",
+    legend: Sequence[tuple[str, Colour]] = (),
+) -> tuple[Figure, Axes]:
+    """Rows of tiles uint8 [H, W, RGB or RGBA]; the middle of the first is at (0, 0), of its neighbours at 1.
+
+    Rows may have fewer tiles than others, and columns no titles. In a PNG every pixel of a tile is one. All tiles are
+    one picture on one pair of axes: laying out a hundred axes takes seconds.
+    """
+    num_rows, num_columns, height, width = _check(tiles, row_titles, column_titles)
+    scale = min(1, max(_WIDEST / (num_columns * (width + _GAP)), _SMALLEST))
+    figure = new_figure(1, 1, description, pixels_per_inch=round(PIXELS_PER_INCH / scale))
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    half_width, half_height = (edge / (edge + _GAP) / 2 for edge in (width, height))
+    extent = (-half_width, num_columns - 1 + half_width, num_rows - 1 + half_height, -half_height)
+    axes.imshow(_joined(tiles, num_columns), extent=extent, aspect="auto")
+    _outline(axes, [len(row) for row in tiles], half_height, half_width)
+    axes.set_xticks(range(len(column_titles)), [shortened(name) for name in column_titles])
+    axes.set_yticks(range(num_rows), [textwrap.fill(shortened(name), 26) for name in row_titles])
+    axes.tick_params(length=0, top=True, labeltop=bool(column_titles), bottom=False, labelbottom=False)
+    axes.spines[:].set_visible(False)
+    if legend:
+        _add_legend(figure, legend)
+    _place(figure, axes, num_columns * (width + _GAP) - _GAP, num_rows * (height + _GAP) - _GAP, drawable(title))
+    return figure, axes
+
+
+def _check(
+    tiles: Sequence[Sequence[np.ndarray]], row_titles: Sequence[str], column_titles: Sequence[str]
+) -> tuple[int, int, int, int]:
+    """Rows, columns, and the height and width of a tile."""
+    if not tiles or not all(map(len, tiles)):
+        raise ValueError(f"A mosaic needs a tile in every row, got rows of {[len(row) for row in tiles]} tiles.")
+    num_rows, num_columns = len(tiles), max(map(len, tiles))
+    if len(row_titles) != num_rows or len(column_titles) not in (0, num_columns):
+        raise ValueError(
+            f"{num_rows} rows and {num_columns} columns of tiles need as many titles, "
+            f"got {len(row_titles)} and {len(column_titles)}."
+        )
+    sizes = {tile.shape[:2] for row in tiles for tile in row}
+    if len(sizes) > 1:
+        raise ValueError(f"The tiles of a mosaic have one size, got {sorted(sizes)[:3]}.")
+    ((height, width),) = sizes
+    return num_rows, num_columns, height, width
+
+
+def _place(figure: Figure, axes: Axes, width: int, height: int, title: str) -> None:
+    """Make the figure as large as tiles of this many pixels, and all that is written around them, need."""
+    pixels_per_inch = round(figure.get_dpi())
+    margin, line = math.ceil(_MARGIN * pixels_per_inch), math.ceil(_LINE * pixels_per_inch)
+    inside, outside = axes.get_window_extent(), axes.get_tightbbox(for_layout_only=True)
+    assert outside is not None
+    left = math.ceil(inside.x0 - outside.x0) + margin
+    top = math.ceil(outside.y1 - inside.y1) + margin
+    total_width = max(left + width + margin, 3 * pixels_per_inch)
+    lines = textwrap.wrap(title, max(10, int(total_width / pixels_per_inch / _LETTER)))
+    if lines:
+        top += len(lines) * line + margin // 2
+    bottom = margin + (line + margin if figure.legends else 0)
+    total_height = top + height + bottom
+    # A hundredth of a pixel more, because Agg cuts fractions off and rounding must not cost a whole one.
+    figure.set_size_inches((total_width + 0.01) / pixels_per_inch, (total_height + 0.01) / pixels_per_inch)
+    axes.set_position((left / total_width, bottom / total_height, width / total_width, height / total_height))
+    if lines:
+        y = 1 - margin / total_height
+        figure.suptitle("\n".join(lines), fontsize=12, x=margin / total_width, y=y, ha="left", va="top")
+
+
+def _add_legend(figure: Figure, legend: Sequence[tuple[str, Colour]]) -> None:
+    from matplotlib.patches import Patch
+
+    patches = [Patch(facecolor=f"#{bytes(colour).hex()}", edgecolor=INK, label=name) for name, colour in legend]
+    figure.legend(handles=patches, loc="lower right", ncols=len(patches), handlelength=1.0, borderaxespad=0.2)
+
+
+def _outline(axes: Axes, lengths: Sequence[int], half_height: float, half_width: float) -> None:
+    """So that a black tile has an end on a black page, and a white one on white: all in one path, faint."""
+    corners = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1), (np.nan, np.nan)]) * (half_width, half_height)
+    middles = np.array([(column, row) for row, length in enumerate(lengths) for column in range(length)])
+    axes.plot(*(middles[:, None] + corners).reshape(-1, 2).T, color=INK, alpha=0.3, linewidth=0.6, clip_on=False)
+
+
+def _joined(tiles: Sequence[Sequence[np.ndarray]], num_columns: int) -> np.ndarray:
+    """One picture RGBA of them all."""
+    height, width = tiles[0][0].shape[:2]
+    joined = np.zeros((len(tiles), height + _GAP, num_columns, width + _GAP, 4), np.uint8)
+    for row, of_row in enumerate(tiles):
+        for column, tile in enumerate(of_row):
+            joined[row, :height, column, :width, 3] = 255
+            joined[row, :height, column, :width, : tile.shape[2]] = tile
+    return joined.reshape(len(tiles) * (height + _GAP), -1, 4)[:-_GAP, :-_GAP]
