@@ -21,11 +21,11 @@ WRONG = [
     ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
     ({"accumulate": 0}, "accumulate must be a whole number of at least 1"),
     ({"seed": -1}, "seed must be a whole number of at least 0"),
-    ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0.0"),
-    ({"learning_rate": nan}, "learning_rate must be above 0, got nan"),
-    ({"learning_rate": inf}, "learning_rate must be above 0, got inf"),
-    ({"learning_rate": "fast"}, "learning_rate must be above 0, got 'fast'"),
-    ({"learning_rate": True}, "learning_rate must be above 0, got True"),
+    ({"learning_rate": 0.0}, "learning_rate must be above 0 and finite, got 0.0"),
+    ({"learning_rate": nan}, "learning_rate must be above 0 and finite, got nan"),
+    ({"learning_rate": inf}, "learning_rate must be above 0 and finite, got inf"),
+    ({"learning_rate": "fast"}, "learning_rate must be above 0 and finite, got 'fast'"),
+    ({"learning_rate": True}, "learning_rate must be above 0 and finite, got True"),
     ({"final_learning_rate": -1e-9}, "final_learning_rate must be at least 0"),
     ({"warmup_learning_rate": -1.0}, "warmup_learning_rate must be at least 0"),
     ({"warmup_epochs": -0.5}, "warmup_epochs must be at least 0"),
@@ -53,6 +53,22 @@ def test_a_wrong_setting_is_answered_with_what_was_expected(settings: dict, sent
     with pytest.raises(ValueError, match=sentence) as caught:
         Recipe(**settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
+@pytest.mark.parametrize("value", [10**400, -(10**5000), ["\x1b"] * 10_000], ids=["large", "small", "list"])
+def test_a_value_of_any_length_is_a_short_message(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"(?i){name}") as caught:
+        Recipe.from_dict({**Recipe().to_dict(), name: value})
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).isprintable()
+
+
+def test_a_field_of_any_length_is_a_short_message() -> None:
+    with pytest.raises(ValueError, match="fields") as caught:
+        Recipe.from_dict({**Recipe().to_dict(), "\x1b" * 10_000: 1})
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("name", list_recipes())

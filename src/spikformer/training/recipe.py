@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from spikformer.config import ModelConfig
 from spikformer.data.augmentation import Augmentation
-from spikformer.vocabulary import printable
+from spikformer.vocabulary import printable, shown
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
@@ -61,7 +61,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not isinstance(self.data_set, str):
-            raise ValueError(f"data_set must be a name, got {self.data_set!r}.")
+            raise ValueError(f"data_set must be a name, got {shown(self.data_set)}.")
         for name, least in (("epochs", 1), ("cooldown_epochs", 0), ("batch_size", 1), ("accumulate", 1), ("seed", 0)):
             self._check_count(name, least)
         if self.mixing_epochs is not None:
@@ -74,14 +74,14 @@ class Recipe:
         if self.clip_gradient is not None:
             self._check_number("clip_gradient", 0.0, inclusive=False)
         if self.ema_decay is not None and not (_is_number(self.ema_decay) and 0 < self.ema_decay < 1):
-            raise ValueError(f"ema_decay must be between 0 and 1, or None, got {self.ema_decay!r}.")
+            raise ValueError(f"ema_decay must be between 0 and 1, or None, got {shown(self.ema_decay)}.")
         if not (_is_number(self.validation_share) and 0 <= self.validation_share < 1):
-            raise ValueError(f"validation_share must be at least 0 and below 1, got {self.validation_share!r}.")
+            raise ValueError(f"validation_share must be at least 0 and below 1, got {shown(self.validation_share)}.")
         for name in ("sync_norms", "compile"):
             if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+                raise ValueError(f"{name} must be True or False, got {shown(getattr(self, name))}.")
         if self.precision not in get_args(Precision):
-            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {self.precision!r}.")
+            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {shown(self.precision)}.")
 
     @property
     def total_epochs(self) -> int:
@@ -100,7 +100,8 @@ class Recipe:
         names = {each.name for each in fields(cls)}
         if names != set(values):
             wrong = min(names ^ set(values))
-            raise ValueError(f"A recipe has exactly the fields {', '.join(sorted(names))}; {wrong!r} is not right.")
+            expected = ", ".join(sorted(names))
+            raise ValueError(f"A recipe has exactly the fields {expected}; {shown(wrong)} is not right.")
         try:
             model, augmentation = ModelConfig.from_dict(values["model"]), Augmentation(**values["augmentation"])
         except (TypeError, OverflowError) as error:
@@ -110,12 +111,13 @@ class Recipe:
     def _check_count(self, name: str, least: int) -> None:
         value: Any = getattr(self, name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {shown(value)}.")
 
     def _check_number(self, name: str, least: float, *, inclusive: bool) -> None:
         value: Any = getattr(self, name)
         if not _is_number(value) or value < least or (value == least and not inclusive):
-            raise ValueError(f"{name} must be {'at least' if inclusive else 'above'} {least:g}, got {value!r}.")
+            bound = f"{'at least' if inclusive else 'above'} {least:g}"
+            raise ValueError(f"{name} must be {bound} and finite, got {shown(value)}.")
 
 
 def _is_number(value: Any) -> bool:
