@@ -31,7 +31,7 @@ help:
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/* kernels/*/*)
+$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/*/* kernels/*/*/*)
 	@echo "==> Making .venv and installing spikformer with its pinned dependencies (a minute or two, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --editable ".[dev]"
@@ -94,7 +94,7 @@ lint: $(INSTALLED)
 NEON := build/neon
 CORE_FLAGS := -std=c++17 -ffp-contract=off -fno-trapping-math -Wall -Wextra -Werror -Ikernels
 NEON_FLAGS := $(CORE_FLAGS) -O3 -DNDEBUG
-NEON_SOURCES := tests/neon/compare_sets.cpp kernels/engine/{choice,kernels_scalar,layer}.cpp
+NEON_SOURCES := tests/neon/compare_sets.cpp kernels/core/{choice,layer}.cpp kernels/isa/scalar/kernels.cpp
 neon:
 	@test -x /usr/bin/aarch64-linux-gnu-g++ -a -x /usr/bin/qemu-aarch64 \
 	  || { echo "==> Installing a compiler and an emulator for ARM"; \
@@ -104,7 +104,7 @@ neon:
 	@echo "==> Comparing the NEON kernels with the scalar ones, on an emulated processor"
 	@mkdir -p $(NEON)
 	g++ $(NEON_FLAGS) $(NEON_SOURCES) -o $(NEON)/here
-	aarch64-linux-gnu-g++ $(NEON_FLAGS) -static -DSPIKFORMER_HAS_NEON $(NEON_SOURCES) kernels/engine/kernels_neon.cpp \
+	aarch64-linux-gnu-g++ $(NEON_FLAGS) -static -DSPIKFORMER_HAS_NEON $(NEON_SOURCES) kernels/isa/neon/kernels.cpp \
 	  -o $(NEON)/emulated
 	$(NEON)/here scalar > $(NEON)/here.txt
 	qemu-aarch64 $(NEON)/emulated neon | tee $(NEON)/emulated.txt; exit $${PIPESTATUS[0]}
@@ -137,9 +137,10 @@ sanitize: $(SANITIZED)/installed
 	  --deselect tests/engine/test_engine_refuses.py::test_after_a_call_that_had_no_memory_it_goes_on \
 	  --deselect tests/engine/test_allocations.py
 
-# The engine's own threads, without Python. The neurons of training (kernels/lif.cpp) share their work by OpenMP, whose
+# The engine's own threads, without Python. The neurons of training (kernels/core/lif.cpp) share their work by OpenMP, whose
 # library is not compiled for ThreadSanitizer, and are not in it.
-ENGINE_SOURCES := kernels/engine/{attention,build,choice,chunk,kernels_scalar,layer,lists,network,products,threads}.cpp
+ENGINE_SOURCES := kernels/core/{attention,choice,engine,executor,layer,lists,products,program,threads}.cpp \
+  kernels/isa/scalar/kernels.cpp
 TSAN := build/tsan
 tsan:
 	@echo "==> Running the engine's threads under ThreadSanitizer (a minute or two)"
@@ -157,12 +158,13 @@ AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mpopcnt
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 ifeq ($(shell uname -m),x86_64)
 FUZZ_FLAGS += -DSPIKFORMER_HAS_X86
-FUZZ_SETS := $(FUZZ)/kernels_avx2.o $(FUZZ)/kernels_avx512.o
+FUZZ_SETS := $(FUZZ)/isa/avx2/kernels.o $(FUZZ)/isa/avx512/kernels.o
 endif
-$(FUZZ)/kernels_avx2.o: FUZZ_FLAGS += $(AVX2)
-$(FUZZ)/kernels_avx512.o: FUZZ_FLAGS += $(AVX512)
-$(FUZZ)/%.o: kernels/engine/%.cpp $(wildcard kernels/engine/*.hpp kernels/engine/*.inl) | clang
-	@mkdir -p $(FUZZ)
+$(FUZZ)/isa/avx2/kernels.o: FUZZ_FLAGS += $(AVX2)
+$(FUZZ)/isa/avx512/kernels.o: FUZZ_FLAGS += $(AVX512)
+FUZZ_HEADERS := $(wildcard kernels/core/*.hpp kernels/isa/*.hpp kernels/isa/*/*.hpp)
+$(FUZZ)/%.o: kernels/%.cpp $(FUZZ_HEADERS) | clang
+	@mkdir -p $(@D)
 	clang++ $(FUZZ_FLAGS) -c $< -o $@
 
 .PHONY: clang
@@ -173,7 +175,7 @@ clang:
 	         clang libclang-rt-dev >/dev/null; } \
 	  || { echo "Debian's clang and libclang-rt-dev could not be installed; install them as root." >&2; exit 1; }
 
-FUZZ_OBJECTS := $(patsubst kernels/engine/%.cpp,$(FUZZ)/%.o,$(shell echo $(ENGINE_SOURCES))) $(FUZZ_SETS)
+FUZZ_OBJECTS := $(patsubst kernels/%.cpp,$(FUZZ)/%.o,$(shell echo $(ENGINE_SOURCES))) $(FUZZ_SETS)
 $(FUZZ)/fuzz: tests/native/fuzz_engine.cpp $(FUZZ_OBJECTS)
 	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@
 

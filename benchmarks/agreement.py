@@ -24,7 +24,7 @@ def measure_agreement(weights: Path, data: Path | None, threads: int, count: int
             expected = model(images).numpy()
         answers, wrong = engine(images), 0
         for name, ours in engine.spikes(images).items():
-            theirs = np.asarray(seen.spikes[name if name.endswith("attention.neuron") else f"{name}.neuron"])
+            theirs = np.asarray(seen.spikes[name])
             if theirs.ndim == 5:  # a map [T, B, C, H, W]
                 theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
             unequal = theirs.astype(bool) != ours

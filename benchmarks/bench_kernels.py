@@ -18,15 +18,21 @@ import numpy as np
 
 from fastest import fastest
 from spikformer.engine import reference as twin
-from spikformer.engine.calibration import draw_spikes
 from spikformer.engine.native import native_core
 
 SETS = ("scalar", "avx2", "avx512", "amx", "neon")
-WHOLE = ("whole_linear", "expand_whole")  # kernels of the sets that multiply whole numbers
+OF_INTEGERS = ("integer_linear", "expand_bytes")  # kernels of the sets that multiply integers
 STEPS, TOKENS, WIDTH, HEAD, CLASSES = 4, 64, 384, 32, 10
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
 Case = tuple[str, Callable[[Any], Callable[[], object]], Callable[[], object]]
+
+
+def draw_spikes(rng: np.random.Generator, density: float, shape: tuple[int, int, int]) -> np.ndarray:
+    """Spikes [rows, T, K] as in trained networks: of a part of the inputs, at a third of the steps or more."""
+    rows, _, inputs = shape
+    active = rng.random((rows, 1, inputs)) < min(1.0, 3 * density)
+    return active & (rng.random(shape) < max(1 / 3, density))
 
 
 def cases() -> dict[str, Case]:
@@ -41,6 +47,7 @@ def cases() -> dict[str, Case]:
     currents = rng.standard_normal((STEPS, TOKENS, WIDTH), np.float32)
     heads = [draw_spikes(rng, 0.1, (TOKENS, 1, HEAD))[:, 0] for _ in range(3)]
     pixels = draw_spikes(rng, 0.1, (1024, 1, STEPS * 192)).reshape(32, 32, -1)
+    stream = rng.standard_normal((32, 32, STEPS * 192), np.float32)
     head, head_bias = rng.standard_normal((CLASSES, WIDTH), np.float32), np.zeros(CLASSES, np.float32)
     packed = twin.pack_spikes
     words = {"few": packed(few), "row": packed(row), "nine": packed(nine), "map": packed(pixels)}
@@ -89,10 +96,10 @@ def cases() -> dict[str, Case]:
             lambda k: partial(k.dense_linear, layer(k), values),
             partial(twin.dense_linear_reference, values, weights),
         ),
-        "whole_linear": (
+        "integer_linear": (
             f"{rows} to {WIDTH}",
-            lambda k: partial(k.whole_linear, layer(k), counts.reshape(-1, WIDTH)),
-            partial(twin.whole_linear_reference, counts.reshape(-1, WIDTH), weights),
+            lambda k: partial(k.integer_linear, layer(k), counts.reshape(-1, WIDTH)),
+            partial(twin.integer_linear_reference, counts.reshape(-1, WIDTH), weights),
         ),
         "fire": (
             f"{TOKENS} rows of {WIDTH} neurons, {STEPS} steps",
@@ -126,10 +133,10 @@ def cases() -> dict[str, Case]:
             lambda k: partial(k.expand_counts, flat),
             partial(twin.expand_counts_reference, flat),
         ),
-        "expand_whole": (
+        "expand_bytes": (
             rows,
-            lambda k: partial(k.expand_whole, packed(flat_spikes)),
-            partial(twin.expand_whole_reference, flat_spikes),
+            lambda k: partial(k.expand_bytes, packed(flat_spikes)),
+            partial(twin.expand_bytes_reference, flat_spikes),
         ),
         "count_spikes": (
             rows,
@@ -145,6 +152,21 @@ def cases() -> dict[str, Case]:
             f"{TOKENS} tokens of {WIDTH} to {CLASSES}",
             lambda k: partial(k.read_out, counts[:, 0].copy(), head, head_bias),
             partial(twin.read_out_reference, counts[:, 0], head, head_bias),
+        ),
+        "add_floats": (
+            rows,
+            lambda k: partial(k.add_floats, currents.reshape(-1), values.reshape(-1)),
+            partial(twin.add_floats_reference, currents.reshape(-1), values.reshape(-1)),
+        ),
+        "pool_floats": (
+            f"32 × 32 of {STEPS} × 192",
+            lambda k: partial(k.pool_floats, stream),
+            partial(twin.pool_floats_reference, stream),
+        ),
+        "read_out_floats": (
+            f"{TOKENS} tokens of {WIDTH} to {CLASSES}",
+            lambda k: partial(k.read_out_floats, currents[0], head, head_bias),
+            partial(twin.read_out_floats_reference, currents[0], head, head_bias),
         ),
     }
 
@@ -163,7 +185,9 @@ def main() -> None:
     sets = sets_that_run_here()
     rows = []
     for name, (given, call_of, twin_call) in cases().items():
-        having = {key: kernels for key, kernels in sets.items() if kernels.multiplies_whole or name not in WHOLE}
+        having = {
+            key: kernels for key, kernels in sets.items() if kernels.multiplies_integers or name not in OF_INTEGERS
+        }
         seconds = fastest(*[call_of(kernels) for kernels in having.values()], twin_call)
         rows.append(
             {"kernel": name, "given": given}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,34 @@ from typing import Any
 from spikformer.cli.bench import speed_of, time_calls
 
 BATCH_SIZES = (1, 32)
-ENGINES = {"engine": "measured", "engine, events only": "events"}  # and their ways
+ENGINES = {"engine": "auto", "engine, events only": "events"}  # and their modes
 CONTENDERS = ("eager", "torch.compile", "onnxruntime", *ENGINES)
 ROUNDS = 5
 
 
-def measure_in_turns(names: Sequence[str], command: Sequence[str], seconds: float) -> list[dict[str, Any]]:
+def commands_of(tree: Path, python: Path, names: Sequence[str], arguments: Sequence[str]) -> dict[str, list[str]]:
+    """What starts each contender in a tree, with the packages of that tree's own Python."""
+    script = tree / "benchmarks" / "bench_engine.py"
+    return {name: [str(python), str(script), *arguments, "--part", name] for name in names}
+
+
+def commands_before(tree: Path, arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The engines of another commit: a tree of it with an environment of its own in .venv."""
+    python = tree / ".venv" / "bin" / "python"
+    if not python.is_file():
+        sys.exit(f"--before expects a tree with its own .venv, but there is no {python}; run `make install` in it.")
+    commands = commands_of(tree.absolute(), python.absolute(), list(ENGINES), arguments)
+    return {f"{name}, before": command for name, command in commands.items()}
+
+
+def measure_in_turns(commands: Mapping[str, Sequence[str]], seconds: float) -> list[dict[str, Any]]:
     """Latencies at each batch size, `seconds` for each in all, and the peak memory of each process."""
     processes = {}
     found: dict[str, dict[str, Any]] = {}
-    for name in names:  # one is ready before the next begins to compile
-        words = [*command, "--part", name]
+    for name, words in commands.items():  # one is ready before the next begins to compile
         processes[name] = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         found[name] = {"name": name} | _hear(processes[name])
-    latencies: dict[str, dict[str, list[float]]] = {name: {str(size): [] for size in BATCH_SIZES} for name in names}
+    latencies: dict[str, dict[str, list[float]]] = {name: {str(size): [] for size in BATCH_SIZES} for name in commands}
     for _ in range(ROUNDS):
         for name, process in processes.items():
             process.stdin.write(f"{seconds / ROUNDS}\n")
@@ -87,7 +101,7 @@ def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Calla
 
     if name in ENGINES:
         engine = sf.compile_engine(model, threads)
-        engine.way = ENGINES[name]
+        engine.mode = ENGINES[name]
         return engine
     if name == "onnxruntime":
         return export_to_onnxruntime(model, images, threads)

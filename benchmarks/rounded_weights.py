@@ -2,8 +2,8 @@
 
     python benchmarks/rounded_weights.py WEIGHTS --data DIR [--images 400]
 
-Every layer of neurons but the first, whose inputs are pixels, gets weights that are whole multiples of a step; each
-output has its own, so that its largest weight just fits. Both run by events. docs/engine-log.md has the result.
+Every product but the first, whose inputs are pixels, gets weights that are integer multiples of a step; each output has
+its own, so that its largest weight just fits. Both run by events. docs/engine-log.md has the result.
 """
 
 from __future__ import annotations
@@ -18,28 +18,21 @@ import numpy as np
 from spikformer.cli.samples import prepared_batches
 from spikformer.cli.weights import load_trained, open_data
 from spikformer.engine.engine import Engine
-from spikformer.engine.folding import fold
-from spikformer.engine.plan import Layer, Plan
+from spikformer.engine.lowering.sources import from_model
+from spikformer.engine.program import Convolve, Program
 
 BITS = (16, 14, 12, 10, 8)
 
 
-def round_layer(layer: Layer, bits: int) -> Layer:
-    step = np.abs(layer.weights).max(axis=(1, 2), keepdims=True).astype(np.float64) / (2 ** (bits - 1) - 1)
-    whole = np.round(layer.weights / np.where(step > 0, step, 1))
-    return replace(layer, weights=(whole * step).astype(np.float32))
+def round_product(op: Convolve, bits: int) -> Convolve:
+    step = np.abs(op.weights).max(axis=(1, 2, 3), keepdims=True).astype(np.float64) / (2 ** (bits - 1) - 1)
+    multiples = np.round(op.weights / np.where(step > 0, step, 1))
+    return replace(op, weights=(multiples * step).astype(np.float32))
 
 
-def round_plan(plan: Plan, bits: int) -> Plan:
-    return replace(
-        plan,
-        stages=(plan.stages[0], *(round_layer(stage, bits) for stage in plan.stages[1:])),
-        position=round_layer(plan.position, bits),
-        blocks=tuple(
-            replace(block, **{name: round_layer(layer, bits) for name, layer in block.layers().items()})
-            for block in plan.blocks
-        ),
-    )
+def round_program(program: Program, bits: int) -> Program:
+    first, *rest = program.ops
+    return replace(program, ops=(first, *(round_product(op, bits) if isinstance(op, Convolve) else op for op in rest)))
 
 
 def main() -> None:
@@ -49,14 +42,14 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=400)
     options = parser.parse_args()
     model, about = load_trained(options.weights)
-    plan = fold(model)
-    exact = Engine(plan)
-    exact.way = "events"
+    program = from_model(model).program
+    exact = Engine(program)
+    exact.mode = "events"
     rows = []
     print("| bits | spikes that differ | answers that differ |\n|---|---|---|")
     for bits in BITS:
-        rounded = Engine(round_plan(plan, bits))
-        rounded.way = "events"
+        rounded = Engine(round_program(program, bits))
+        rounded.mode = "events"
         spikes = neurons = answers = samples = 0
         for images in prepared_batches(open_data(model, about, options.data), "test", options.images, 50):
             for ours, theirs in zip(rounded.spikes(images).values(), exact.spikes(images).values(), strict=True):

@@ -18,7 +18,7 @@ from spikformer.data import open_dataset
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.unpacking import unpack
 from spikformer.disk import write_atomically
-from spikformer.engine import calibration
+from spikformer.engine import autotune
 from spikformer.models import Spikformer
 from spikformer.training import RunFolder, get_recipe
 from spikformer.training.optimiser import build_optimiser
@@ -187,23 +187,24 @@ def test_the_cache_of_frames(tmp_path: Path, code: int) -> None:
 
 
 @BOTH
-def test_the_measured_crossover(tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measured_density_thresholds(tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A measurement that cannot be kept is a measurement."""
     monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path))
-    found: list[float] = []
+    monkeypatch.setattr(autotune, "measure_threshold", lambda kind, *_: (1 + autotune.KINDS.index(kind)) / 4)  # at once
+    found: list[tuple[float, ...]] = []
 
     def ask() -> None:
-        monkeypatch.setattr(calibration, "_measured", {})
-        found.append(calibration.crossover_of("scalar", 1))
+        monkeypatch.setattr(autotune, "_known", {})
+        found.append(autotune.density_thresholds("scalar", 1))
 
     def check(failed: bool) -> None:
         assert not failed
-        assert 0 <= found[-1] <= 1
-        assert set(os.listdir(tmp_path)) <= {"crossover.json"}
+        assert found[-1] == (0.25, 0.5, 0.75)
+        assert set(os.listdir(tmp_path)) <= {path.name}
         if os.listdir(tmp_path):
-            assert list(json.loads((tmp_path / "crossover.json").read_text()).values()) == [found[-1]]
+            assert list(json.loads(path.read_text()).values()) == [list(found[-1])]
 
-    path = tmp_path / "crossover.json"
+    path = tmp_path / "density_thresholds.json"
     assert fail_each(tmp_path, lambda: path.unlink(missing_ok=True), ask, check, code) >= 3
 
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from spikformer.config import ModelConfig, check_divisible
+from spikformer.config import check_divisible
 
 
-def check_frames(shape: Sequence[int], config: ModelConfig) -> None:
+class InputSize(Protocol):
+    """What a network takes: a ModelConfig, or a program of the engine."""
+
+    @property
+    def in_channels(self) -> int: ...
+    @property
+    def image_size(self) -> tuple[int, int] | None: ...
+    @property
+    def patch_size(self) -> int: ...
+
+
+def check_frames(shape: Sequence[int], config: InputSize) -> None:
     """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
 
     Frames bring their own T, so a batch with samples first cannot be told from one with steps first.
@@ -20,7 +32,7 @@ def check_frames(shape: Sequence[int], config: ModelConfig) -> None:
     check_frame(shape, config)
 
 
-def check_frame(shape: Sequence[int], config: ModelConfig) -> None:
+def check_frame(shape: Sequence[int], config: InputSize) -> None:
     """Something in every dimension, the model's channels, and its height and width last."""
     if 0 in shape:
         raise ValueError(f"Expected at least one sample and one step, got an empty batch {list(shape)}.")

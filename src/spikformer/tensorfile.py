@@ -36,8 +36,10 @@ _NUMPY = {
     if code != "BF16"
 }
 _CODES = {dtype: code for code, dtype in _NUMPY.items()}
+WEIGHTS_FORMAT, WEIGHTS_VERSION = "spikformer", 1
+"""Of a weights file, which `models` writes and `engine` reads too."""
 _KINDS = {
-    "spikformer": ("weights", "`sf.load` and `spikformer evaluate` take it"),
+    WEIGHTS_FORMAT: ("weights", "`sf.load` and `spikformer evaluate` take it"),
     "spikformer-engine": ("an engine", "`sf.load_engine` and `spikformer predict` take it"),
     "spikformer-state": ("the state of a training run", "`spikformer train --resume` takes the folder it is in"),
 }

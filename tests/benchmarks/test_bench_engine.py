@@ -18,12 +18,31 @@ pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_engine.py"
 
 
-def test_it_tells_both_sides(tmp_path: Path) -> None:
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
     model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
     model.about = {"data": open_dataset("digits").about()}
     sf.save(model, tmp_path / "digits.safetensors")
+    return tmp_path / "digits.safetensors"
+
+
+def test_the_engine_of_another_commit_takes_part(weights: Path, tmp_path: Path) -> None:
+    """A tree with an environment of its own; here, this one again."""
+    python = tmp_path / "tree" / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "tree" / "benchmarks").symlink_to(SCRIPT.parent)
+    few = ["--engines-only", "--seconds", "0.05", "--threads", "1", "--before", tmp_path / "tree"]
+    result = subprocess.run([sys.executable, SCRIPT, weights, *few], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    names = [contender["name"] for contender in json.loads(result.stdout.splitlines()[-1])["contenders"]]
+    assert names == ["engine", "engine, events only", "engine, before", "engine, events only, before"]
+
+
+def test_it_tells_both_sides(weights: Path) -> None:
     few = ["--quick", "--seconds", "0.05", "--threads", "1", "--images", "100"]
-    words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", *few]
+    words = [sys.executable, SCRIPT, weights, *few]
     result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0, result.stderr
     *table, line = result.stdout.splitlines()

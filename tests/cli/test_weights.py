@@ -9,8 +9,10 @@ import pytest
 from PIL import Image
 
 import spikformer as sf
-from spikformer.cli.weights import load_trained, open_data
+from spikformer.cli.weights import load_answering, load_trained, open_data
 from spikformer.data import open_dataset
+from spikformer.engine.engine import Engine
+from spikformer.engine.file import Compiled
 
 VERBS = [
     ("evaluate",),
@@ -69,6 +71,14 @@ def test_those_that_fit_are_opened_in_the_models_form(tmp_path: Path, write_weig
     data = open_data(loaded, about, None)
     assert data.about() == about
     assert data.test[0].shape == (5, 2, 16, 16)
+
+
+def test_a_program_without_a_config_raises(tmp_path: Path) -> None:
+    engine = sf.compile_engine(sf.create_model("spikformer_tiny_digits").eval(), num_threads=1)
+    about = {"data": open_dataset("digits").about()}
+    Engine(Compiled(engine.program, about=about), 1).save(tmp_path / "alone.engine")
+    with pytest.raises(ValueError, match="config"):
+        load_answering(tmp_path / "alone.engine")
 
 
 def test_folders_keep_the_order_of_classes_that_weights_know(tmp_path: Path) -> None:

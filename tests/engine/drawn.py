@@ -19,8 +19,10 @@ def _runs_here(name: str) -> bool:
 BEST = _native.Kernels(chosen_instructions()).name  # SPIKFORMER_INSTRUCTIONS=avx2 holds the tests to AVX2 and scalar
 _HERE = [name for name in ("scalar", "avx2", "avx512", "amx", "neon") if _runs_here(name)]
 SETS = _HERE[: _HERE.index(BEST) + 1]
-WHOLE = [name for name in SETS if _native.Kernels(name).multiplies_whole]
-needs_whole = pytest.mark.skipif(not WHOLE, reason="this processor has no instructions for products of whole numbers")
+INTEGER_SETS = [name for name in SETS if _native.Kernels(name).multiplies_integers]
+needs_integers = pytest.mark.skipif(
+    not INTEGER_SETS, reason="this processor has no instructions for products of integers"
+)
 quickly = settings(max_examples=60, deadline=None)
 densities = st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0])  # from silence to all ones
 seeds = st.integers(0, 10**6)

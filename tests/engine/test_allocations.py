@@ -16,17 +16,17 @@ _FAIL_EACH = """
 import ctypes, json, sys
 import numpy as np
 from spikformer.engine import Engine
-from spikformer.engine.files import read_plan
+from spikformer.engine.file import read_compiled
 
 hook = ctypes.CDLL(None)
 hook.allocations_seen.restype = ctypes.c_long
 hook.fail_allocation.argtypes = [ctypes.c_long]
-plan = read_plan(sys.argv[1])
+compiled = read_compiled(sys.argv[1])
 x = np.random.default_rng(0).standard_normal((2, 1, 6, 8), dtype=np.float32)
 
 def fresh():
-    engine = Engine(plan, 3)
-    engine.crossover = 0.1
+    engine = Engine(compiled, 3)
+    engine.density_threshold = 0.1
     return engine
 
 expected, state = fresh()(x), fresh().initial_state(2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.engine.drawn import SETS, WHOLE, needs_whole
+from tests.engine.drawn import INTEGER_SETS, SETS, needs_integers
 from torch import Tensor
 
 import spikformer as sf
@@ -12,7 +12,7 @@ from spikformer.engine import Engine
 from spikformer.engine.native import INSTRUCTIONS
 from spikformer.models import Spikformer
 
-FLOATS = [name for name in SETS if name not in WHOLE]
+FLOATS = [name for name in SETS if name not in INTEGER_SETS]
 
 VARIANTS_OF_MODELS = [
     ("spikformer_4_384_cifar10", {}),
@@ -33,25 +33,24 @@ VARIANTS_OF_MODELS = [
 def differing_spikes(model: Spikformer, engine: Engine, x: Tensor) -> np.ndarray:
     """How many spikes of each layer, in the order they run, and of each sample are not the model's: [layers, B]."""
     with torch.no_grad(), sf.record(model) as seen:
-        model(x.double())
+        model(x)
     numbers = []
     for name, ours in engine.spikes(x).items():
-        theirs = np.asarray(seen.spikes[name if name.endswith("attention.neuron") else f"{name}.neuron"])
+        theirs = np.asarray(seen.spikes[name])
         if theirs.ndim == 5:  # a map [T, B, C, H, W]
             theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
         numbers.append((theirs.astype(bool) != ours).sum((0, 2, 3)))
     return np.array(numbers)
 
 
-@pytest.mark.parametrize("way", ["events", "dense"])
+@pytest.mark.parametrize("mode", ["events", "dense"])
 @pytest.mark.parametrize(("name", "overrides"), VARIANTS_OF_MODELS)
-def test_readouts_and_spikes_are_the_model_s(case, name, overrides, way) -> None:
+def test_readouts_and_spikes_are_the_model_s(case, name, overrides, mode) -> None:
     model, x = case(name, **overrides)
     engine = sf.compile_engine(model, num_threads=2)
-    engine.way = way
-    model.double()  # in float32, the order of its sums would be the machine's, and with it a spike now and then
+    engine.mode = mode
     with torch.no_grad():
-        expected = model.forward_steps(x.double()).numpy()
+        expected = model.forward_steps(x).numpy()
     assert np.abs(expected).max() > 0.05
     steps = engine.forward_steps(x)
     assert (steps.shape, steps.dtype) == (expected.shape, np.float32)
@@ -64,25 +63,25 @@ def test_readouts_and_spikes_are_the_model_s(case, name, overrides, way) -> None
         assert sample[sample > 0][0] <= 2
 
 
-@pytest.mark.parametrize("way", ["events", "dense"])
+@pytest.mark.parametrize("mode", ["events", "dense"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_authors_networks(variant: str, way) -> None:
+def test_the_authors_networks(variant: str, mode) -> None:
     golden = load_golden(variant)
     engine = sf.compile_engine(golden.model())
-    engine.way = way
+    engine.mode = mode
     np.testing.assert_allclose(engine(golden.input), golden.eval_logits.numpy(), atol=1e-5)
     spikes = engine.spikes(golden.input)
     assert len(spikes) == len(golden.spike_counts)
     for name, (fired, total) in golden.spike_counts.items():
-        found = spikes[name if name.endswith("attention.neuron") else name.removesuffix(".neuron")]
+        found = spikes[name]
         assert found.size == total, name
         assert abs(int(found.sum()) - fired) <= 1e-3 * total, name
 
 
-@pytest.mark.parametrize("sets", [FLOATS, pytest.param(WHOLE, marks=needs_whole)])
-@pytest.mark.parametrize("way", ["events", "dense"])
-def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, way, sets) -> None:
-    """Of sets that multiply floats, and of those that multiply whole numbers, which are only close to them."""
+@pytest.mark.parametrize("sets", [FLOATS, pytest.param(INTEGER_SETS, marks=needs_integers)])
+@pytest.mark.parametrize("mode", ["events", "dense"])
+def test_sets_threads_and_batches_give_the_same_bits(case, monkeypatch: pytest.MonkeyPatch, mode, sets) -> None:
+    """Of sets that multiply floats, and of those that multiply integers, which are only close to them."""
     model, x = case("spikformer_tiny_digits_dvs", batch_size=3)
     answers = []
     for instructions in sets:
@@ -90,7 +89,7 @@ def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.M
         for num_threads in (1, 2, 5):
             engine = sf.compile_engine(model, num_threads)
             assert (engine.instructions, engine.num_threads) == (instructions, num_threads)
-            engine.way = way
+            engine.mode = mode
             answers.append(engine.forward_steps(x))
     one_by_one = [engine.forward_steps(x[:, index : index + 1]) for index in range(x.shape[1])]
     answers += [np.concatenate(one_by_one, axis=1)]
@@ -99,36 +98,35 @@ def test_every_way_to_compute_it_gives_the_same_bits(case, monkeypatch: pytest.M
         np.testing.assert_array_equal(answer, answers[0])
 
 
-def test_measured_densities_choose_the_way(case) -> None:
+def test_densities_choose_between_events_and_dense(case) -> None:
     model, x = case()
     engine = sf.compile_engine(model)
     layers = {layer.name: layer for layer in engine.profile(x)}
-    inputs = engine.spikes(x)["blocks.1.mlp.hidden"]
+    inputs = engine.spikes(x)["blocks.1.mlp.hidden.neuron"]
     assert layers["blocks.1.mlp.output"].density == pytest.approx(inputs.mean())
     assert layers["stem.stages.0"].density is None
     assert layers["stem.stages.0"].dense_share == 1
     assert all(layer.list_ms >= 0 and layer.product_ms > 0 for layer in layers.values())
-    engine.crossover = 0.0
+    engine.density_threshold = 0.0
     assert all(layer.dense_share == 1 for layer in engine.profile(x) if layer.density)
-    engine.crossover = 1.0
+    engine.density_threshold = 1.0
     assert all(layer.dense_share == 0 for layer in engine.profile(x) if layer.density)
 
 
-@pytest.mark.parametrize("way", ["events", "dense"])
+@pytest.mark.parametrize("mode", ["events", "dense"])
 @pytest.mark.parametrize("name", ["spikformer_4_384_cifar10", "spikformer_2_256_dvs128"])
-def test_a_stream_is_the_same_as_all_steps_at_once(case, name, way) -> None:
+def test_a_stream_is_the_same_as_all_steps_at_once(case, name, mode) -> None:
     model, x = case(name, batch_size=3)
     engine = sf.compile_engine(model)
-    engine.way = way
+    engine.mode = mode
     at_once = engine.forward_steps(x)
-    model.double()
     state, model_state = engine.initial_state(3), model.initial_state(3)
     for t in range(len(at_once)):
         frame = x if x.ndim == 4 else x[t]
         logits, state = engine.step(frame, state)
         np.testing.assert_array_equal(logits, at_once[t])
         with torch.no_grad():
-            expected, model_state = model.step(frame.double(), model_state)
+            expected, model_state = model.step(frame, model_state)
         np.testing.assert_allclose(logits, expected.numpy(), atol=2e-6)
 
 
@@ -158,6 +156,6 @@ def test_a_model_in_double_precision_is_compiled_to_single(case) -> None:
 
 def test_it_describes_itself(case) -> None:
     engine = sf.compile_engine(case()[0], num_threads=2)
-    assert repr(engine).startswith("Engine(Spikformer-2-96, T = 4, ")
+    assert repr(engine).startswith(f"Engine({len(engine.program.ops)} ops, T = 4, ")
     assert repr(engine).endswith(", 2 threads)")
     assert isinstance(engine, Engine)

@@ -14,17 +14,20 @@ from tests.engine.drawn import SETS, assert_same_bits, densities, draw_floats, d
 from spikformer import _native
 from spikformer.engine.native import chosen_instructions
 from spikformer.engine.reference import (
+    add_floats_reference,
     add_spikes_reference,
     attend_reference,
     count_active_reference,
     count_spikes_reference,
+    expand_bytes_reference,
     expand_counts_reference,
     expand_spikes_reference,
-    expand_whole_reference,
     fire_reference,
     pack_spikes,
+    pool_floats_reference,
     pool_map_reference,
     pool_tokens_reference,
+    read_out_floats_reference,
     read_out_reference,
     unpack_spikes,
 )
@@ -154,8 +157,8 @@ def test_the_residual_stream(kernels, words: int, highest: int, density: float, 
     assert_same_bits(kernels.expand_counts(counts[5:]), expand_counts_reference(counts[5:]))
     assert kernels.count_spikes(pack_spikes(spikes)) == count_spikes_reference(spikes)
     assert kernels.count_active(counts[5:]) == count_active_reference(counts[5:])
-    if kernels.multiplies_whole:
-        assert_same_bits(kernels.expand_whole(pack_spikes(spikes)), expand_whole_reference(spikes))
+    if kernels.multiplies_integers:
+        assert_same_bits(kernels.expand_bytes(pack_spikes(spikes)), expand_bytes_reference(spikes))
 
 
 @given(tokens=st.integers(1, 200), width=st.integers(0, 150), classes=st.integers(0, 12), seed=seeds)
@@ -171,6 +174,61 @@ def test_read_out(tokens: int, width: int, classes: int, seed: int) -> None:
     np.testing.assert_allclose(first, expected, rtol=1e-6, atol=1e-5)
     for other in others:
         assert_same_bits(other, first)
+
+
+@given(words=st.integers(0, 4), seed=seeds)
+@quickly
+def test_add_floats(kernels: _native.Kernels, words: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = draw_floats(rng, words * 64), draw_floats(rng, words * 64)
+    a[::5] *= np.float32(1e-39)  # subnormal
+    before = a.copy()
+    assert_same_bits(kernels.add_floats(a, b), add_floats_reference(a, b))
+    assert_same_bits(kernels.add_floats(a, a), add_floats_reference(a, a))
+    assert_same_bits(a, before)
+
+
+@given(height=st.integers(1, 5), width=st.integers(1, 5), depth=st.integers(0, 3), seed=seeds)
+@quickly
+def test_pool_floats(kernels: _native.Kernels, height: int, width: int, depth: int, seed: int) -> None:
+    values = draw_floats(np.random.default_rng(seed), 2 * height, 2 * width, 64 * depth)
+    values[..., ::3] -= 10  # all negative: a border of zeros would win
+    values[..., ::5] = -np.inf
+    assert_same_bits(kernels.pool_floats(values), pool_floats_reference(values))
+
+
+@given(tokens=st.integers(1, 200), width=st.integers(0, 150), classes=st.integers(0, 12), seed=seeds)
+@quickly
+def test_read_out_floats(tokens: int, width: int, classes: int, seed: int) -> None:
+    """Close to the twin, and the same bits on every instruction set, as for counts."""
+    rng = np.random.default_rng(seed)
+    values = draw_floats(rng, tokens, width)
+    features = int(rng.integers(0, width + 1))
+    weights, bias = draw_floats(rng, classes, features), draw_floats(rng, classes)
+    expected = read_out_floats_reference(values[:, :features], weights, bias)
+    first, *others = (kernels.read_out_floats(values, weights, bias) for kernels in map(_native.Kernels, SETS))
+    assert (first.dtype, first.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(first, expected, rtol=1e-6, atol=1e-5)
+    for other in others:
+        assert_same_bits(other, first)
+
+
+def test_streams_of_floats_that_do_not_fit(kernels: _native.Kernels) -> None:
+    def floats(*shape: int) -> np.ndarray:
+        return np.zeros(shape, np.float32)
+
+    for call in (
+        lambda: kernels.add_floats(floats(64), floats(128)),
+        lambda: kernels.add_floats(floats(65), floats(65)),
+        lambda: kernels.pool_floats(floats(4, 64)),
+        lambda: kernels.pool_floats(floats(3, 4, 64)),
+        lambda: kernels.pool_floats(floats(4, 4, 65)),
+        lambda: kernels.read_out_floats(floats(0, 8), floats(2, 8), floats(2)),
+        lambda: kernels.read_out_floats(floats(1, 7), floats(2, 8), floats(2)),
+        lambda: kernels.read_out_floats(floats(1, 8), floats(2, 8), floats(3)),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
 
 
 def test_results_are_the_callers_own_whatever_other_threads_do() -> None:

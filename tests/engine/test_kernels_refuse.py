@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from tests.engine import drawn
-from tests.engine.drawn import needs_whole
+from tests.engine.drawn import needs_integers
 
 from spikformer import _native
 
@@ -16,7 +16,7 @@ BEST = _native.Kernels(drawn.BEST)
 LAYER = BEST.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))  # 576 inputs, 128 outputs when padded
 SCALAR = _native.Kernels("scalar")
 SCALAR_LAYER = SCALAR.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))
-NO_WHOLE = r"The instruction set scalar does not multiply whole numbers; amx does, .*"
+NO_INTEGERS = r"The instruction set scalar does not multiply integers; amx does, .*"
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
 
@@ -72,8 +72,8 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: BEST.spike_linear(LAYER, np.broadcast_to(words(1, 3, 9), (2, 3, 9))), shape("spikes", "rows, T, 9")),
     (lambda: BEST.count_linear(LAYER, counts(2, 3, 27)), shape("counts", "rows, T, 576")),
     (lambda: BEST.dense_linear(LAYER, floats(2, 27)), shape("inputs", "rows, 576")),
-    (lambda: SCALAR.whole_linear(SCALAR_LAYER, counts(2, 576)), NO_WHOLE),
-    (lambda: SCALAR.expand_whole(words(2)), NO_WHOLE),
+    (lambda: SCALAR.integer_linear(SCALAR_LAYER, counts(2, 576)), NO_INTEGERS),
+    (lambda: SCALAR.expand_bytes(words(2)), NO_INTEGERS),
     (lambda: BEST.count_spikes(words(2, 2)), shape("spikes", "words")),
     (lambda: BEST.count_active(counts(2, 2)), shape("counts", "size")),
     (lambda: BEST.fire(floats(2, 64), floats(64), NEURON, None), shape("currents", "T, rows, width")),
@@ -114,13 +114,13 @@ def test_a_layer_is_read_only_by_kernels_with_its_tiles() -> None:
             SCALAR.spike_linear(LAYER, words(1, 1, 9))
 
 
-@needs_whole
-def test_whole_numbers_want_rows_of_bytes_and_a_layer_that_was_packed_for_them() -> None:
+@needs_integers
+def test_integers_want_rows_of_bytes_and_a_layer_that_was_packed_for_them() -> None:
     with pytest.raises(ValueError, match=shape("inputs", "rows, 576")):
-        BEST.whole_linear(LAYER, counts(2, 27))
-    with pytest.raises(ValueError, match=r"^The layer was packed without whole numbers; pack it with the same .*\.$"):
-        BEST.whole_linear(_native.Kernels("avx512").pack(floats(2, 9, 3), floats(2)), counts(2, 576))
-    assert BEST.whole_linear(LAYER, counts(0, 576)).shape == (0, 128)
+        BEST.integer_linear(LAYER, counts(2, 27))
+    with pytest.raises(ValueError, match=r"^The layer was packed without integers; pack it with the same .*\.$"):
+        BEST.integer_linear(_native.Kernels("avx512").pack(floats(2, 9, 3), floats(2)), counts(2, 576))
+    assert BEST.integer_linear(LAYER, counts(0, 576)).shape == (0, 128)
 
 
 @pytest.mark.parametrize(

@@ -116,23 +116,23 @@ def test_pools_of_processes_take_an_engine(saved: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("way", ["measured", "events", "dense"])
+@pytest.mark.parametrize("mode", ["auto", "events", "dense"])
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
-def test_a_copy_has_the_options_and_gives_the_same_bits(case, way, again) -> None:
+def test_a_copy_has_the_options_and_gives_the_same_bits(case, mode, again) -> None:
     model, x = case()
     engine = sf.compile_engine(model, num_threads=3)
-    engine.way = way
-    engine.crossover = 0.25
+    engine.mode = mode
+    engine.density_threshold = 0.25
     other = again(engine)
     assert other is not engine
-    assert (other.num_threads, other.way, other.crossover) == (3, way, 0.25)
+    assert (other.num_threads, other.mode, other.density_threshold) == (3, mode, 0.25)
     assert (other.config, other.about) == (engine.config, engine.about)
     np.testing.assert_array_equal(other(x), engine(x))
 
 
-def test_a_crossover_that_was_not_set_is_measured_by_the_copy(case) -> None:
+def test_a_threshold_that_was_not_set_is_measured_by_the_copy(case) -> None:
     other = copy.copy(sf.compile_engine(case()[0]))
-    assert other._given_crossover is None
+    assert other.density_threshold is None
 
 
 def test_a_stream_goes_on_in_a_copy(case) -> None:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.engine.drawn import (
-    WHOLE,
+    INTEGER_SETS,
     assert_same_bits,
     densities,
     draw_floats,
     draw_spikes,
-    needs_whole,
+    needs_integers,
     pad,
     quickly,
     seeds,
@@ -22,17 +22,17 @@ from spikformer import _native
 from spikformer.engine.reference import (
     count_linear_reference,
     dense_linear_reference,
+    integer_linear_reference,
     list_counts_reference,
     list_events_reference,
     merge_events_reference,
     pack_spikes,
     spike_linear_reference,
-    whole_linear_reference,
 )
 
 pytestmark = pytest.mark.core
 
-HALF_A_STEP = 2.0**-22.99  # of the largest weight, at most: how far a weight in whole numbers is off
+HALF_A_STEP = 2.0**-22.99  # of the largest weight, at most: how far a weight in integers is off
 
 
 @given(steps=st.integers(1, 4), words=st.integers(0, 5), num_parts=st.integers(1, 9), density=densities, seed=seeds)
@@ -117,43 +117,43 @@ def test_dense_linear(kernels, neighbours, channels, outputs, rows, time_steps, 
     assert not ours[:, outputs:].any()
 
 
-@needs_whole
+@needs_integers
 @products
 @example(neighbours=9, channels=150, outputs=1, rows=4, time_steps=9, density=1.0, seed=0)
 @quickly
-def test_whole_linear(neighbours, channels, outputs, rows, time_steps, density, seed) -> None:
-    kernels = _native.Kernels(WHOLE[0])
+def test_integer_linear(neighbours, channels, outputs, rows, time_steps, density, seed) -> None:
+    kernels = _native.Kernels(INTEGER_SETS[0])
     product = Product(kernels, neighbours, channels, outputs, seed)
     most = product.rng.choice([1, 9, 255])
     shape = (rows * time_steps * 3, neighbours * channels)
     counts = product.rng.integers(1, most + 1, shape, np.uint8) * draw_spikes(product.rng, density, *shape)
-    ours = kernels.whole_linear(product.layer, product.spread(counts))
-    assert_same_bits(ours, pad(whole_linear_reference(counts, product.weights)))
+    ours = kernels.integer_linear(product.layer, product.spread(counts))
+    assert_same_bits(ours, pad(integer_linear_reference(counts, product.weights)))
     exact = counts.astype(np.float64) @ product.weights.T.astype(np.float64)
     largest = np.abs(product.weights).max(axis=1)
     off = np.abs(ours[:, :outputs] - exact)
     assert (off <= HALF_A_STEP * (counts.sum(axis=1, keepdims=True) * largest + np.abs(exact))).all()
 
 
-@needs_whole
+@needs_integers
 @pytest.mark.parametrize("size", [0.0, 1e-45, 1e-38, 2.0**-126, 0.99609375, 0.998, 1.0, 3e38])
-def test_weights_of_any_size_become_whole_numbers(size: float) -> None:
-    kernels = _native.Kernels(WHOLE[0])
+def test_weights_of_any_size_become_integers(size: float) -> None:
+    kernels = _native.Kernels(INTEGER_SETS[0])
     weights = np.array([[size, -size, size / 3, -size / 3, 0]], np.float32)
     layer = kernels.pack(weights[:, None], np.zeros(1, np.float32))
     inputs = np.eye(5, 64, dtype=np.uint8)
-    ours = kernels.whole_linear(layer, inputs)
-    assert_same_bits(ours[:, :1], whole_linear_reference(inputs[:, :5], weights))
+    ours = kernels.integer_linear(layer, inputs)
+    assert_same_bits(ours[:, :1], integer_linear_reference(inputs[:, :5], weights))
     np.testing.assert_allclose(ours[:, 0], weights[0], rtol=0, atol=max(2.0**-127, size * HALF_A_STEP))
 
 
-@needs_whole
-def test_sums_of_whole_numbers_too_large_for_a_float_are_rounded_like_their_twin() -> None:
-    kernels = _native.Kernels(WHOLE[0])
+@needs_integers
+def test_sums_of_integers_too_large_for_a_float_are_rounded_like_their_twin() -> None:
+    kernels = _native.Kernels(INTEGER_SETS[0])
     weights = np.random.default_rng(0).random((16, 4096), np.float32)
     counts = np.full((3, 4096), 255, np.uint8)
     layer = kernels.pack(weights[:, None], np.zeros(16, np.float32))
-    assert_same_bits(kernels.whole_linear(layer, counts)[:, :16], whole_linear_reference(counts, weights))
+    assert_same_bits(kernels.integer_linear(layer, counts)[:, :16], integer_linear_reference(counts, weights))
 
 
 def test_a_row_of_a_dense_product_does_not_feel_the_other_rows(kernels: _native.Kernels) -> None:

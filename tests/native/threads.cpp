@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "../neon/draws.hpp"
-#include "engine/build.hpp"
+#include "core/engine.hpp"
 
 using namespace spikformer::engine;
 
 namespace {
 
 constexpr Dynamics neuron{0.5f, 1, 1, 0};
-constexpr std::size_t batch_size = 3, time_steps = 4, channels = 2, size = 8, embedding = 20, classes = 5;
+constexpr std::size_t batch_size = 3, time_steps = 4, channels = 2, size = 8, embedding = 20, hidden = 70, classes = 5;
 
 void expect(bool holds, const char* what) {
     if (!holds) {
@@ -23,31 +23,40 @@ void expect(bool holds, const char* what) {
     }
 }
 
-struct Drawn {
-    std::size_t outputs, neighbours, inputs;
-    std::vector<float> values, bias;
+// A product and its neurons; returns the buffer of their spikes.
+std::size_t layer(Program& program, Draws& draws, const std::string& name, std::size_t input, std::size_t outputs,
+                  std::size_t kernel) {
+    const std::size_t inputs = program.forms()[input].channels;
+    const std::vector<float> weights = draws.floats(outputs * kernel * kernel * inputs), bias = draws.floats(outputs);
+    const std::size_t currents =
+        program.convolve(name + ".conv", input, weights.data(), bias.data(), outputs, kernel, inputs);
+    return program.fire(name, currents, neuron);
+}
 
-    Drawn(Draws& draws, std::size_t outputs, std::size_t neighbours, std::size_t inputs)
-        : outputs(outputs), neighbours(neighbours), inputs(inputs), values(draws.floats(outputs * neighbours * inputs)),
-          bias(draws.floats(outputs)) {}
-
-    Weights weights() const { return {values.data(), outputs, neighbours, inputs, bias.data(), bias.size()}; }
-};
-
-void build(Network& network) {
+// A Spikformer with a block that attends and a block that pools tokens.
+Program build() {
     Draws draws;
-    add_stage(network, "stages.0", Drawn(draws, embedding / 2, 9, channels).weights(), neuron, false);
-    add_stage(network, "stages.1", Drawn(draws, embedding, 9, embedding / 2).weights(), neuron, true);
-    set_position(network, "position", Drawn(draws, embedding, 9, embedding).weights(), neuron);
-    for (const bool mixes : {true, false}) {
-        begin_block(network, "block", 4, 0.125f, 3, neuron, mixes);
-        for (const char* part : {"query", "key", "value", "projection"}) {
-            set_block_layer(network, part, part, Drawn(draws, embedding, 1, embedding).weights(), neuron);
-        }
-        set_block_layer(network, "hidden", "hidden", Drawn(draws, 70, 1, embedding).weights(), neuron);
-        set_block_layer(network, "output", "output", Drawn(draws, embedding, 1, 70).weights(), neuron);
+    Program program(*choose_kernels(nullptr), channels);
+    std::size_t x = layer(program, draws, "stages.0", 0, embedding / 2, 3);
+    x = layer(program, draws, "stages.1", x, embedding, 3);
+    x = program.pool("stages.1.pool", x);
+    x = program.add("position.add", x, layer(program, draws, "position", x, embedding, 3));
+    for (const bool attends : {true, false}) {
+        const std::string block = attends ? "attention" : "pooling";
+        const std::size_t query = layer(program, draws, block + ".query", x, embedding, 1);
+        const std::size_t key = layer(program, draws, block + ".key", x, embedding, 1);
+        const std::size_t value = layer(program, draws, block + ".value", x, embedding, 1);
+        std::size_t mixed = attends ? program.attend(block + ".attend", query, key, value, 4, 0.125f)
+                                    : program.pool_tokens(block + ".pool", value, 3);
+        mixed = program.fire(block + ".mixed", mixed, neuron);
+        mixed = layer(program, draws, block + ".projection", mixed, embedding, 1);
+        x = program.add(block + ".add", x, mixed);
+        const std::size_t wide = layer(program, draws, block + ".hidden", x, hidden, 1);
+        x = program.add(block + ".mlp", x, layer(program, draws, block + ".output", wide, embedding, 1));
     }
-    set_head(network, Drawn(draws, classes, 1, embedding).weights());
+    const std::vector<float> weights = draws.floats(classes * embedding), bias = draws.floats(classes);
+    program.read_out("head", x, weights.data(), bias.data(), classes, embedding);
+    return program;
 }
 
 struct Call {
@@ -55,11 +64,11 @@ struct Call {
 
     Call() : pixels(Draws().floats(batch_size * channels * size * size)) {}
 
-    void run(Network& network) {
+    void run(Engine& engine) {
         const Input input{pixels.data(), true, batch_size, time_steps, size, size};
-        check_call(network, input, channels);
-        state.assign(batch_size * network.state_size(size, size), 0.0f);
-        network.run(input, state.data(), state.data(), logits.data());
+        engine.program().check_size(size, size, time_steps, batch_size);
+        state.assign(batch_size * engine.state_size(size, size), 0.0f);
+        engine.run(input, state.data(), state.data(), logits.data());
     }
 };
 
@@ -89,17 +98,16 @@ void use_pool(std::size_t num_threads) {
 
 // As the binding does: run, and read the reports under the same lock.
 void share_engine(std::size_t num_threads, const std::vector<float>& expected) {
-    Network network(*choose_kernels(nullptr), num_threads);
-    build(network);
-    network.crossover = 0.2;
-    network.recording = true;
+    Engine engine(build(), num_threads);
+    engine.density_thresholds.fill(0.2);
+    engine.taps.push_back(Tap(1, true));
     in_threads(2, [&] {
         Call call;
         for (int repeat = 0; repeat < 5; ++repeat) {
-            call.run(network);
+            call.run(engine);
             expect(call.logits == expected, "the same bits from every thread");
-            const std::lock_guard<std::mutex> lock(network.running);
-            expect(!network.reports.empty() && !network.recorded.empty(), "reports and spikes");
+            const std::lock_guard<std::mutex> lock(engine.running);
+            expect(!engine.reports.empty() && !engine.taps[0].membranes.empty(), "reports and membranes");
         }
     });
 }
@@ -109,11 +117,10 @@ void share_engine(std::size_t num_threads, const std::vector<float>& expected) {
 int main() {
     std::vector<float> expected;
     {
-        Network network(*choose_kernels(nullptr), 1);
-        build(network);
-        network.crossover = 0.2;
+        Engine engine(build(), 1);
+        engine.density_thresholds.fill(0.2);
         Call call;
-        call.run(network);
+        call.run(engine);
         expected = call.logits;
     }
     for (const std::size_t num_threads : {1, 2, 3, 5}) {

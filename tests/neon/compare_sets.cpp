@@ -24,7 +24,7 @@ void compare_fire(Comparison& compare, Draws& draws, std::size_t width, std::siz
         for (const std::string way : {"dropped", "from rest", "from initial", "in place"}) {
             compare("fire", [&](const Kernels& kernels) {
                 Output<unsigned char> spikes(time_steps * rows * width / 8);
-                Output<float> voltage(rows * width);
+                Output<float> voltage(rows * width), membranes(time_steps * rows * width);
                 if (way == "in place") {
                     std::copy(initial.begin(), initial.end(), voltage.data());
                 }
@@ -32,12 +32,20 @@ void compare_fire(Comparison& compare, Draws& draws, std::size_t width, std::siz
                     const float* before = way == "from initial" ? initial.data() + begin
                                           : way == "in place"   ? voltage.data() + begin
                                                                 : nullptr;
-                    const Firing firing{currents.data() + begin,  width, current_step,
-                                        spikes.data() + begin / 8, width / 8, rows * width / 8,
-                                        before, way == "dropped" ? nullptr : voltage.data() + begin, width};
+                    Firing firing;
+                    firing.currents = currents.data() + begin;
+                    firing.current_row = firing.state_row = firing.membrane_row = width;
+                    firing.current_step = current_step;
+                    firing.spikes = spikes.data() + begin / 8;
+                    firing.spike_row = width / 8;
+                    firing.spike_step = rows * width / 8;
+                    firing.initial = before;
+                    firing.voltage = way == "dropped" ? nullptr : voltage.data() + begin;
+                    firing.membranes = way == "dropped" ? nullptr : membranes.data() + begin;
+                    firing.membrane_step = rows * width;
                     kernels.fire(firing, rows, time_steps, bias.data() + begin, dynamics);
                 }
-                return Bytes().add(spikes).add(voltage);
+                return Bytes().add(spikes).add(voltage).add(membranes);
             }, "width", width, "steps", time_steps, "stride", current_step, "drive", drive, "gain", dynamics.gain,
                "leak", dynamics.leak, "threshold", dynamics.v_threshold, "reset", dynamics.v_reset, "voltage", way);
         }
@@ -138,6 +146,44 @@ void compare_readout(Comparison& compare, Draws& draws, std::size_t num_tokens, 
     }, "tokens", num_tokens, "size", size, "classes", num_classes, "density", density);
 }
 
+void compare_floats(Comparison& compare, Draws& draws, std::size_t height, std::size_t width, std::size_t words,
+                    std::size_t num_classes) {
+    const std::size_t depth = words * word_bits, num_tokens = height * width, size = num_tokens * depth;
+    const std::vector<float> map = draws.floats(size), other = draws.floats(size);
+    const std::vector<float> weights = draws.floats(num_classes * depth), bias = draws.floats(num_classes);
+    for (const bool in_place : {false, true}) {
+        compare("add_floats", [&](const Kernels& kernels) {
+            Output<float> sum(size);
+            std::copy(map.begin(), map.end(), sum.data());
+            kernels.add_floats(in_place ? sum.data() : map.data(), other.data(), size, sum.data());
+            return Bytes().add(sum);
+        }, "size", size, "in place", in_place);
+    }
+    for (std::size_t row = 0; row < height / 2; ++row) {
+        compare("pool_floats_row", [&](const Kernels& kernels) {
+            Output<float> pooled(width / 2 * depth);
+            kernels.pool_floats_row(map.data(), height, width, depth, row, pooled.data());
+            return Bytes().add(pooled);
+        }, "height", height, "width", width, "depth", depth, "row", row);
+    }
+    for (const std::size_t features : {depth, depth - 1, depth / 2 + 3}) {  // the rest is padding
+        const auto sum_floats = [&](const Kernels& kernels) {
+            Output<double> totals(features);
+            kernels.sum_floats(map.data(), num_tokens, depth, features, totals.data());
+            return totals;
+        };
+        compare("sum_floats", [&](const Kernels& kernels) { return Bytes().add(sum_floats(kernels)); }, "tokens",
+                num_tokens, "features", features);
+        const Output<double> totals = sum_floats(compare.scalar());
+        compare("read_out_floats", [&](const Kernels& kernels) {
+            Output<float> logits(num_classes);
+            kernels.read_out_floats(totals.data(), num_tokens, features, weights.data(), bias.data(), num_classes,
+                                    logits.data());
+            return Bytes().add(logits);
+        }, "tokens", num_tokens, "features", features, "classes", num_classes);
+    }
+}
+
 void compare_all(Comparison& compare, Draws& draws) {
     for (const double density : densities) {
         for (std::size_t steps = 1; steps <= group_steps; ++steps) {
@@ -173,6 +219,10 @@ void compare_all(Comparison& compare, Draws& draws) {
         }
     }
     compare_events(compare, draws, 1024, group_steps, 1);  // up to the largest index
+    for (const std::size_t words : {1, 3, 6}) {
+        compare_floats(compare, draws, 2, 2, words, 1);
+        compare_floats(compare, draws, 8, 6, words, 10);
+    }
     for (std::size_t time_steps = 1; time_steps <= 9; ++time_steps) {
         for (const float drive : {-2.0f, 0.0f, 0.5f, 4.0f}) {
             for (const Dynamics& dynamics : neurons) {

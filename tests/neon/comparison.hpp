@@ -9,13 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernels.hpp"
+#include "core/kernels.hpp"
 
 namespace spikformer::engine {
 
-constexpr std::size_t whole_kernels = 4;  // of other sets than these
 constexpr std::size_t num_kernels =
-    (sizeof(Kernels) - offsetof(Kernels, list_events)) / sizeof(Kernels::list_events) - whole_kernels;
+    (sizeof(Kernels) - offsetof(Kernels, list_events)) / sizeof(Kernels::list_events);
 
 // Memory for a kernel to write to, and a margin behind it that must stay as it is.
 template <typename Element>

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/layout.hpp"
+#include "core/layout.hpp"
 
 namespace spikformer::engine {
 

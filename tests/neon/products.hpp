@@ -3,7 +3,7 @@
 
 #include "comparison.hpp"
 #include "draws.hpp"
-#include "engine/layer.hpp"
+#include "core/layer.hpp"
 
 namespace spikformer::engine {
 
@@ -63,8 +63,7 @@ template <typename Multiply>
 Bytes multiply_tiles(const Kernels& kernels, const std::vector<float>& weights, std::size_t num_inputs,
                      std::size_t rows, const Multiply& multiply) {
     const std::vector<float> bias(num_outputs);
-    const Layer layer = pack_layer(kernels, "compared", weights.data(), bias.data(), num_outputs, 1, num_inputs,
-                                   num_inputs, Dynamics{});
+    const Layer layer = pack_layer(kernels, weights.data(), bias.data(), num_outputs, 1, num_inputs, num_inputs);
     Output<float> currents(rows * layer.width());
     Output<float> sums(rows * kernels.tile);
     for (std::size_t tile = 0; tile < layer.num_tiles; ++tile) {

@@ -20,7 +20,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from spikformer.engine import Engine, LayerProfile
+    from spikformer.engine import Engine, OpProfile
 
 _FEWEST = 5  # calls, however long they take
 
@@ -70,12 +70,12 @@ def run(options: Options) -> int:
     model, about = load_answering(options.weights)
     data = open_data(model, about, options.data)
     if isinstance(model, Engine):
-        model = Engine(model.plan, threads)
+        model = model.with_threads(threads)
         answer: Callable[[Any], Any] = model
         how = f"engine, {model.instructions}"
     else:
         answer, how = _plain(model, threads), "PyTorch"
-    crossover = model.crossover if isinstance(model, Engine) else None
+    thresholds = _thresholds(model) if isinstance(model, Engine) else None
     found = []
     with bar("Measuring", len(options.batch_sizes), enabled=not options.json) as advance:
         for size in options.batch_sizes:
@@ -87,12 +87,12 @@ def run(options: Options) -> int:
     layers = _quietest(model, found[-1][1]) if isinstance(model, Engine) else []
     if options.json:
         speeds, profiles = [asdict(speed) for speed, _ in found], [asdict(layer) for layer in layers]
-        described = {"how": how, "num_threads": threads, "crossover": crossover}
+        described = {"how": how, "num_threads": threads, "density_thresholds": thresholds}
         print(json.dumps(described | {"speeds": speeds, "layers": profiles}))
         return 0
     _show(how, threads, [speed for speed, _ in found])
-    if crossover is not None:
-        _show_layers(layers, options.batch_sizes[-1], crossover)
+    if thresholds is not None:
+        _show_layers(layers, options.batch_sizes[-1], thresholds)
     return 0
 
 
@@ -137,7 +137,17 @@ def _plain(model: Any, threads: int) -> Callable[[Tensor], Tensor]:
     return answer
 
 
-def _quietest(engine: Engine, inputs: Tensor) -> list[LayerProfile]:
+def _thresholds(engine: Engine) -> list[float]:
+    """The densities above which products are dense, by kind: set for the engine, or measured on this machine."""
+    from spikformer.engine.autotune import KINDS, density_thresholds
+
+    given = engine.density_threshold
+    if given is not None:
+        return [given] * len(KINDS)
+    return list(density_thresholds(engine.instructions, engine.program.time_steps))
+
+
+def _quietest(engine: Engine, inputs: Tensor) -> list[OpProfile]:
     """Of several calls, the one that other programs disturbed least."""
     profiles = (engine.profile(inputs) for _ in range(_FEWEST))
     return min(profiles, key=lambda profile: sum(layer.list_ms + layer.product_ms for layer in profile))
@@ -162,16 +172,17 @@ def _show(how: str, threads: int, speeds: list[Speed]) -> None:
     print_table(table)
 
 
-def _show_layers(layers: list[LayerProfile], batch_size: int, crossover: float) -> None:
+def _show_layers(layers: list[OpProfile], batch_size: int, thresholds: list[float]) -> None:
     from spikformer.cli.terminal import print_table, say
 
+    window, spikes, counts = thresholds
     say(
-        f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, what is denser than "
-        f"{crossover:.0%} is multiplied out."
+        f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, products are dense "
+        f"above a density of {window:.0%} (3×3 windows over spikes), {spikes:.0%} (spikes) and {counts:.0%} (counts)."
     )
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Layer")
-    for heading in ("Input density", "Listing ms", "Adding ms", "Multiplied out"):
+    for heading in ("Input density", "Listing ms", "Product ms", "Computed densely"):
         table.add_column(heading, justify="right")
     for layer in layers:
         density = "–" if layer.density is None else f"{layer.density:.1%}"

@@ -29,8 +29,7 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.disk import check_is_file
     from spikformer.engine import compile_engine, load_engine
-    from spikformer.engine.files import is_engine_file
-    from spikformer.models import load
+    from spikformer.engine.file import is_engine_file
 
     check_is_file(options.weights)
     if is_engine_file(options.weights):
@@ -38,7 +37,7 @@ def run(options: Options) -> int:
     output = options.output or options.weights.with_suffix(".engine")
     if output.suffix != ".engine":
         raise ValueError(f"--output must end in .engine, got {output}.")
-    compile_engine(load(options.weights)).save(output)
+    compile_engine(options.weights).save(output)
     engine = load_engine(output)  # what was written is what is described
     described = {
         "output": str(output),

@@ -15,7 +15,7 @@ _REMEMBERED = ("name", "class_names", "events", "mean", "std")
 
 def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     """The model, and what it remembers of its data; weights that remember too little are refused."""
-    from spikformer.engine.files import is_engine_file
+    from spikformer.engine.file import is_engine_file
 
     _check_not_a_run(path)
     if path.suffix == ".engine" or is_engine_file(path):
@@ -28,7 +28,7 @@ def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
 
 def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
     """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
-    from spikformer.engine.files import is_engine_file
+    from spikformer.engine.file import is_engine_file
 
     _check_not_a_run(path)
     if path.suffix != ".engine" and not is_engine_file(path):
@@ -36,6 +36,8 @@ def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
     from spikformer.engine import load_engine
 
     engine = load_engine(path)
+    if getattr(engine, "config", None) is None:
+        raise ValueError(f"{path} holds a program without the config of its network; compile the weights again.")
     return engine, _data_of(engine, path)
 
 

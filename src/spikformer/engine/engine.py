@@ -1,36 +1,39 @@
-"""Engine: a compiled Spikformer that runs on a plain CPU, event by event, without torch.
+"""Engine: a compiled network that runs on a plain CPU, event by event, without torch.
 
     engine = sf.compile_engine(model)
     logits = engine(images)                       NumPy arrays or tensors in, NumPy float32 out
     engine.save("net.engine"); engine = sf.load_engine("net.engine")
 
-A layer whose input fires little adds the weights of its events and skips everything else; one that fires much is
-multiplied out. Which is cheaper is decided for each sample and layer by its measured density. To the last bit, results
-do not depend on the batch or the number of threads; against the model they are close. docs/engine.md has the details.
+A product whose input fires little adds the weights of its events and skips everything else; one that fires much is
+computed densely. Which is cheaper is decided for each sample and op by its density. To the last bit, results do not
+depend on the batch or the number of threads; against the model they are close. docs/engine.md has the details.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from spikformer.config import ModelConfig
-from spikformer.engine.calibration import crossover_of
-from spikformer.engine.files import read_plan, write_plan
+from spikformer.engine.autotune import density_thresholds
+from spikformer.engine.file import Compiled, read_compiled, write_compiled
 from spikformer.engine.inputs import as_frame, as_frames
-from spikformer.engine.native import MOST_THREADS, build_network, call_lock, chosen_instructions, usable_threads
-from spikformer.engine.plan import Plan
-from spikformer.engine.reference import unpack_spikes
+from spikformer.engine.native import MOST_THREADS, build_engine, call_lock, chosen_instructions, usable_threads
+from spikformer.engine.program import Fire, Program, Value
+from spikformer.engine.reference import pack_spikes, unpack_spikes
+from spikformer.frames import check_frame
 
 if TYPE_CHECKING:
     from spikformer.models import Spikformer
 
-Way = Literal["measured", "events", "dense"]
-_WAYS: tuple[Way, ...] = ("measured", "events", "dense")
+Mode = Literal["auto", "events", "dense"]
+_MODES: tuple[Mode, ...] = ("auto", "events", "dense")
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class EngineState:
 
 
 @dataclass(frozen=True)
-class LayerProfile:
-    """What one layer did in a call. Q, K and V of a block share their input and count as one."""
+class OpProfile:
+    """What one op with a product did in a call. Products that share their input, such as Q, K and V, count as one."""
 
     name: str
     list_ms: float
@@ -54,111 +57,125 @@ class LayerProfile:
     density: float | None
     """The share of inputs that are not zero, over all steps. None for pixels and for attention's product."""
     dense_share: float
-    """Of the samples, those that were multiplied out."""
+    """Of the samples, those that were computed densely."""
 
 
 class Engine:
-    """A plan on this machine. One call runs at a time: other threads that call meanwhile wait, and so does a fork.
+    """A program on this machine. One call runs at a time: other threads that call meanwhile wait, and so does a fork.
 
-    It can be pickled and copied, with `num_threads`, `way` and a `crossover` that was set.
+    It can be pickled and copied, with `num_threads`, `mode` and a `density_threshold` that was set.
     """
 
-    def __init__(self, plan: Plan, num_threads: int | None = None) -> None:
+    def __init__(
+        self,
+        program: Program | Compiled,
+        num_threads: int | None = None,
+        *,
+        instructions: str | None = None,
+    ) -> None:
         num_threads = usable_threads() if num_threads is None else num_threads
-        if not _is_whole(num_threads) or not 1 <= num_threads <= MOST_THREADS:
-            raise ValueError(f"num_threads must be a whole number from 1 to {MOST_THREADS}, got {num_threads!r}.")
-        self.plan = plan
-        self._network = build_network(plan, int(num_threads), chosen_instructions())
-        self._given_crossover: float | None = None
+        if not _is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
+            raise ValueError(f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}.")
+        self._compiled = program if isinstance(program, Compiled) else Compiled(program)
+        self._native = build_engine(self.program, int(num_threads), instructions or chosen_instructions())
         self._running = call_lock()
 
     @property
+    def program(self) -> Program:
+        return self._compiled.program
+
+    @property
     def config(self) -> ModelConfig:
-        return self.plan.config
+        """Of the network that was compiled."""
+        if self._compiled.config is None:
+            raise AttributeError("This engine was made from a program alone, which has no ModelConfig.")
+        return self._compiled.config
 
     @property
     def about(self) -> dict[str, Any]:
-        return self.plan.about
+        return self._compiled.about
 
     @property
     def instructions(self) -> str:
         """The instruction set in use."""
-        return self._network.instructions
+        return self._native.instructions
 
     @property
     def num_threads(self) -> int:
-        return self._network.num_threads
+        return self._native.num_threads
 
     @property
     def buffer_bytes(self) -> int:
         """Memory for activations: planned at the first call of a size, and used again by every later one."""
         with self._running:
-            return self._network.buffer_bytes
+            return self._native.buffer_bytes
 
     @property
-    def way(self) -> Way:
-        """`measured` takes the cheaper way for each sample and layer; `events` and `dense` force one for all.
+    def mode(self) -> Mode:
+        """`auto` takes the cheaper of `events` and `dense` for each sample and op; the others force one for all.
 
-        The two round differently, and what is measured differs between machines and runs: force a way, or set
-        `crossover`, for answers that are the same bits everywhere.
+        The two round differently, and what is cheaper is measured on this machine: force a mode, or set
+        `density_threshold`, for answers that are the same bits everywhere.
         """
-        return _WAYS[self._network.way]
+        return _MODES[self._native.mode]
 
-    @way.setter
-    def way(self, way: Way) -> None:
-        if way not in _WAYS:
-            raise ValueError(f"way must be one of {', '.join(_WAYS)}, got {way!r}.")
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        if mode not in _MODES:
+            raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
         with self._running:
-            self._network.way = _WAYS.index(way)
+            self._native.mode = _MODES.index(mode)
 
     @property
-    def crossover(self) -> float:
-        """The density above which a layer is multiplied out: measured here, and yours to set.
+    def density_threshold(self) -> float | None:
+        """The density above which a product is computed densely. None: measured on this machine, for each kind of op.
 
-        A stream has its own, because a step alone shares no weight with others; one that is set is for both.
+        One that is set holds for all ops, and is saved with the engine.
         """
-        return self._crossover_for(self.config.time_steps)
+        return self._compiled.density_threshold
 
-    @crossover.setter
-    def crossover(self, density: float) -> None:
-        if not isinstance(density, int | float) or not 0 <= density <= 1:
-            raise ValueError(f"crossover must be a density from 0 to 1, got {density!r}.")
+    @density_threshold.setter
+    def density_threshold(self, density: float | None) -> None:
+        if density is not None and (not isinstance(density, int | float) or not 0 <= density <= 1):
+            raise ValueError(f"density_threshold must be a density from 0 to 1, or None, got {density!r}.")
         with self._running:
-            self._given_crossover = float(density)
+            density = None if density is None else float(density)
+            self._compiled = replace(self._compiled, density_threshold=density)
 
     def __call__(self, x: Any) -> np.ndarray:
-        """Logits [B, K] of still images [B, C, H, W] or event frames [T, B, C, H, W]."""
+        """Logits [B, K] of static images [B, C, H, W] or event frames [T, B, C, H, W]."""
         steps = self.forward_steps(x)
         with np.errstate(over="ignore"):  # of finite numbers, the sum may not be
             return self._finite(steps.mean(0))
 
     def forward_steps(self, x: Any) -> np.ndarray:
         """The readout [T, B, K] after each step on its own; its mean over steps is the answer."""
-        frames = as_frames(x, self.config)
+        frames = as_frames(x, self.program)
         with self._running:
             return self._run(frames)
 
     def resting_readout(self) -> np.ndarray:
         """The readout [K] of a step in which no spike reaches the head."""
-        return self.plan.head_bias.copy()
+        return self.program.read_out.bias.copy()
 
     def initial_state(self, batch_size: int, image_size: tuple[int, int] | None = None) -> EngineState:
         """Every neuron at rest. `image_size` is needed, and taken, only where the config leaves it open."""
-        if not _is_whole(batch_size) or batch_size < 1:
-            raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size!r}.")
-        if (image_size is None) == (self.config.image_size is None):
-            given = (
-                "leaves image_size open; give initial_state one" if image_size is None else "fixes image_size already"
-            )
-            raise ValueError(f"This model's config {given}.")
-        size = self.config.override(image_size=image_size or self.config.image_size).image_size
-        assert size is not None
-        voltages = np.full(int(batch_size) * self._network.state_size(*size), self.config.v_reset, dtype=np.float32)
-        return EngineState(voltages, int(batch_size), size)
+        if not _is_integer(batch_size) or batch_size < 1:
+            raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}.")
+        if (image_size is None) == (self.program.image_size is None):
+            given = "leaves image_size open; pass one" if image_size is None else "fixes image_size already"
+            raise ValueError(f"This network {given}.")
+        height, width = image_size or self.program.image_size or (0, 0)
+        check_frame((1, self.program.in_channels, height, width), self.program)
+        voltages = [
+            np.full((int(batch_size), value.positions * -(-value.channels // 64) * 64), op.neuron.v_reset, np.float32)
+            for value, op in self._neurons(height, width)
+        ]
+        return EngineState(np.concatenate([each.ravel() for each in voltages]), int(batch_size), (height, width))
 
     def step(self, x: Any, state: EngineState) -> tuple[np.ndarray, EngineState]:
         """One frame [B, C, H, W] of a stream: its readout [B, K], and the state after it."""
-        frame = as_frame(x, self.config)
+        frame = as_frame(x, self.program)
         given = (len(frame), (frame.shape[2], frame.shape[3]))
         if not isinstance(state, EngineState) or (state.batch_size, state.image_size) != given:
             raise ValueError(
@@ -171,52 +188,123 @@ class Engine:
             logits = self._run(frame[None], before, voltages)
         return logits[0], EngineState(voltages, *given)
 
-    def spikes(self, x: Any) -> dict[str, np.ndarray]:
-        """What every neuron did, by layer: [T, B, positions, channels] of bool."""
-        frames = as_frames(x, self.config)
-        with self._running:
-            self._network.recording = True
-            try:
-                time_steps, batch_size, _ = self._run(frames).shape
-                recorded = self._network.recorded(batch_size, time_steps)
-            finally:
-                self._network.recording = False
+    def spikes(self, x: Any, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+        """What neurons did, by the name of their op, of all or of those named: bool [T, B, positions, channels]."""
+        taps = self._tapped(x, names, membranes=False)
         # [B, positions, T, words] to [T, B, positions, channels]
-        return {name: np.moveaxis(unpack_spikes(words, channels), 2, 0) for name, channels, words in recorded}
+        return {name: np.moveaxis(unpack_spikes(words, channels), 2, 0) for name, channels, words, _ in taps}
 
-    def profile(self, x: Any) -> list[LayerProfile]:
+    def membranes(self, x: Any, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+        """The membrane potential H before each reset, of the same neurons: float32 [T, B, positions, channels]."""
+        taps = self._tapped(x, names, membranes=True)
+        return {name: np.moveaxis(values[..., :channels], 2, 0) for name, channels, _, values in taps}
+
+    def _tapped(self, x: Any, names: Iterable[str] | None, *, membranes: bool) -> list[Any]:
+        neurons = [op.name for _, op in self.program.state_ops()]
+        names = neurons if names is None else list(names)
+        if unknown := [name for name in names if name not in neurons]:
+            raise ValueError(f"The program has no neurons called {unknown[0]!r}; it has {', '.join(neurons)}.")
+        frames = as_frames(x, self.program)
+        with self._running:
+            try:
+                for name in names:
+                    self._native.tap(name, membranes)
+                time_steps, batch_size, _ = self._run(frames).shape
+                return self._native.take_taps(batch_size, time_steps)
+            finally:
+                self._native.clear_taps()
+
+    def profile(self, x: Any) -> list[OpProfile]:
         """Run once and say where the time went."""
-        frames = as_frames(x, self.config)
+        frames = as_frames(x, self.program)
         with self._running:
             self._run(frames)
-            reports = self._network.reports()
+            reports = self._native.reports()
         return [_profile_of(report) for report in reports]
+
+    def with_threads(self, num_threads: int) -> Engine:
+        """The same program with the same options and another number of threads."""
+        engine = Engine(self._compiled, num_threads, instructions=self.instructions)
+        engine.mode = self.mode
+        return engine
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """One file for `load_engine`, on any machine with the native core; one that is there is replaced as a whole."""
-        write_plan(self.plan, path)
+        write_compiled(self._compiled, path)
+
+    @contextmanager
+    def intervene(
+        self,
+        name: str,
+        *,
+        silence: Sequence[int] = (),
+        replace: np.ndarray | None = None,
+        noise: float = 0.0,
+        seed: int = 0,
+    ) -> Iterator[None]:
+        """Within this context, the neurons `name` fire differently; what reads them sees nothing else.
+
+        `silence` lists channels that do not fire. `replace` are other spikes, bool [T, B, positions, channels] as
+        `spikes` returns them: calls inside must have as many steps and samples. `noise` is the probability of a spike
+        that was not there; it depends on the seed and the place of a neuron in the call alone. Given
+        together, they apply in the order replace, silence, noise. Contexts may be nested.
+        """
+        channels = self._channels_of(name)
+        kept = np.ones(channels, bool)
+        if not all(0 <= channel < channels for channel in silence) or not 0 <= noise <= 1:
+            raise ValueError(
+                f"silence must list channels of {name}, from 0 to {channels - 1}, and noise be a probability, "
+                f"got {list(silence)} and {noise!r}."
+            )
+        if replace is not None and (replace.dtype != bool or replace.ndim != 4 or replace.shape[-1] != channels):
+            raise ValueError(
+                f"replace must be bool [T, B, positions, {channels}], got {replace.dtype} {list(replace.shape)}."
+            )
+        if not len(silence) and replace is None and not noise:
+            raise ValueError("An intervention needs silence, replace or noise.")
+        kept[list(silence)] = False
+        words = None if replace is None else pack_spikes(np.ascontiguousarray(np.moveaxis(replace, 0, 2)))
+        with self._running:
+            self._native.intervene(name, words, pack_spikes(kept), noise, seed)
+        try:
+            yield
+        finally:
+            with self._running:
+                self._native.end_intervention()
+
+    def _channels_of(self, name: str) -> int:
+        size = self.program.image_size or (self.program.patch_size, self.program.patch_size)
+        channels = {op.name: value.channels for value, op in self._neurons(*size)}
+        if name not in channels:
+            raise ValueError(f"The program has no neurons called {name!r}; it has {', '.join(channels)}.")
+        return channels[name]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy: the plan and the options. Instructions are those of the machine that unpickles it."""
-        return _restore, (self.plan, self.num_threads, self.way, self._given_crossover)
+        """For pickle and copy: the program and the options. Instructions are those of the machine that unpickles it."""
+        return _restore, (self._compiled, self.num_threads, self.mode)
 
     def __repr__(self) -> str:
-        config = self.config
         return (
-            f"Engine(Spikformer-{config.depth}-{config.embed_dim}, T = {config.time_steps}, "
-            f"{self.instructions}, {self.num_threads} threads)"
+            f"Engine({len(self.program.ops)} ops, T = {self.program.time_steps}, {self.instructions}, "
+            f"{self.num_threads} threads)"
         )
+
+    def _neurons(self, height: int, width: int) -> list[tuple[Value, Fire]]:
+        values = self.program.values(height, width)
+        return [(values[number], op) for number, op in self.program.state_ops()]
 
     def _run(
         self, frames: np.ndarray, state: np.ndarray | None = None, next_state: np.ndarray | None = None
     ) -> np.ndarray:
-        still = frames.ndim == 4
-        time_steps = self.config.time_steps if still else frames.shape[0]
-        batch_size = frames.shape[0] if still else frames.shape[1]
-        logits = np.empty((time_steps, batch_size, self.config.num_classes), np.float32)
-        if self.way == "measured":
-            self._network.crossover = self._crossover_for(time_steps)
-        self._network.run(frames, time_steps, state, next_state, logits)
+        static = frames.ndim == 4
+        time_steps = self.program.time_steps if static else frames.shape[0]
+        batch_size = frames.shape[0] if static else frames.shape[1]
+        logits = np.empty((time_steps, batch_size, self.program.num_classes), np.float32)
+        if self.mode == "auto":
+            given = self.density_threshold
+            thresholds = density_thresholds(self.instructions, time_steps) if given is None else (given,) * 3
+            self._native.density_thresholds = thresholds
+        self._native.run(frames, time_steps, state, next_state, logits)
         return self._finite(logits)
 
     def _finite(self, logits: np.ndarray) -> np.ndarray:
@@ -229,7 +317,7 @@ class Engine:
 
     def _voltages_of(self, state: EngineState) -> np.ndarray:
         """The state's voltages, checked: any finite number is one."""
-        expected = (state.batch_size * self._network.state_size(*state.image_size),)
+        expected = (state.batch_size * self._native.state_size(*state.image_size),)
         voltages = np.asarray(state.voltages)
         if voltages.shape != expected or voltages.dtype != np.float32 or not np.isfinite(voltages).all():
             raise ValueError(
@@ -238,37 +326,32 @@ class Engine:
             )
         return np.ascontiguousarray(voltages)
 
-    def _crossover_for(self, time_steps: int) -> float:
-        given = self._given_crossover
-        return crossover_of(self.instructions, time_steps) if given is None else given
 
-
-def compile_engine(model: Spikformer, num_threads: int | None = None) -> Engine:
-    """Turn a trained model into an engine.
+def compile_engine(source: Spikformer | str | os.PathLike[str], num_threads: int | None = None) -> Engine:
+    """Turn a trained model, or a weights file, into an engine. Of a file, without importing torch.
 
     `num_threads` is by default OMP_NUM_THREADS, else the cores that this process may use.
     """
-    from spikformer.engine.folding import fold
+    from spikformer.engine.lowering.sources import from_model, from_weights
 
-    return Engine(fold(model), num_threads)
+    compiled = from_weights(source) if isinstance(source, str | os.PathLike) else from_model(source)
+    return Engine(compiled, num_threads)
 
 
 def load_engine(path: str | os.PathLike[str], num_threads: int | None = None) -> Engine:
     """The engine in a file that `Engine.save` wrote. Neither loading nor running it imports torch."""
-    return Engine(read_plan(path), num_threads)
+    return Engine(read_compiled(path), num_threads)
 
 
-def _restore(plan: Plan, num_threads: int, way: Way, crossover: float | None) -> Engine:
-    engine = Engine(plan, num_threads)
-    engine.way = way
-    if crossover is not None:
-        engine.crossover = crossover
+def _restore(compiled: Compiled, num_threads: int, mode: Mode) -> Engine:
+    engine = Engine(compiled, num_threads)
+    engine.mode = mode
     return engine
 
 
-def _profile_of(report: dict[str, Any]) -> LayerProfile:
+def _profile_of(report: dict[str, Any]) -> OpProfile:
     reads_spikes = report["list_seconds"] > 0
-    return LayerProfile(
+    return OpProfile(
         name=report["name"],
         list_ms=report["list_seconds"] * 1e3,
         product_ms=report["product_seconds"] * 1e3,
@@ -277,5 +360,5 @@ def _profile_of(report: dict[str, Any]) -> LayerProfile:
     )
 
 
-def _is_whole(number: Any) -> bool:
+def _is_integer(number: Any) -> bool:
     return isinstance(number, Integral)  # NumPy's are welcome

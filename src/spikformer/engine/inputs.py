@@ -6,23 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from spikformer.config import ModelConfig
-from spikformer.frames import check_frame, check_frames
+from spikformer.frames import InputSize, check_frame, check_frames
 
 
-def as_frames(x: Any, config: ModelConfig) -> np.ndarray:
-    """Still images [B, C, H, W] or event frames [T, B, C, H, W]."""
+def as_frames(x: Any, size: InputSize) -> np.ndarray:
+    """Static images [B, C, H, W] or event frames [T, B, C, H, W]."""
     array = _as_array(x)
-    check_frames(array.shape, config)
+    check_frames(array.shape, size)
     return _as_float32(array)
 
 
-def as_frame(x: Any, config: ModelConfig) -> np.ndarray:
+def as_frame(x: Any, size: InputSize) -> np.ndarray:
     """One frame [B, C, H, W] of a stream."""
     array = _as_array(x)
     if array.ndim != 4:
         raise ValueError(f"step expects one frame [B, C, H, W], got {list(array.shape)}.")
-    check_frame(array.shape, config)
+    check_frame(array.shape, size)
     return _as_float32(array)
 
 

@@ -1,16 +1,17 @@
-"""The one place that reaches for the native core, and lays a plan out for it: instructions, threads, forks."""
+"""The one place that reaches for the native core, and hands a program over to it: instructions, threads, forks."""
 
 from __future__ import annotations
 
 import math
 import os
 import threading
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spikformer.engine.plan import Plan
+from spikformer.engine.program import OP_NAMES, Neuron, Program
 
 if TYPE_CHECKING:
     from spikformer import _native
@@ -97,18 +98,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def build_network(plan: Plan, num_threads: int, instructions: str) -> _native.Network:
-    config = plan.config
-    network = native_core().Network(instructions, num_threads)
-    for layer, pooled in zip(plan.stages, config.pool_stages, strict=True):
-        network.add_stage(layer.name, layer.weights, layer.bias, layer.neuron.as_tuple(), pooled)
-    position = plan.position
-    network.set_position(position.name, position.weights, position.bias, position.neuron.as_tuple())
-    for block in plan.blocks:
-        network.begin_block(
-            block.name, config.num_heads, block.scale, config.qk_pool, block.mixed.as_tuple(), block.query is not None
-        )
-        for part, layer in block.layers().items():
-            network.set_block_layer(part, layer.name, layer.weights, layer.bias, layer.neuron.as_tuple())
-    network.set_head(plan.head_weights, plan.head_bias)
-    return network
+def build_engine(program: Program, num_threads: int, instructions: str) -> _native.Engine:
+    """The program op by op in the native core, its weights packed for an instruction set."""
+    native = native_core().Program(instructions, program.in_channels)
+    for op in program.ops:
+        scalars = [getattr(op, field.name) for field in fields(op) if field.name not in ("name", "inputs")]
+        scalars = [value.as_tuple() if isinstance(value, Neuron) else value for value in scalars]
+        getattr(native, OP_NAMES[type(op)])(op.name, *op.inputs, *scalars)
+    return native.engine(num_threads)

@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from spikformer.config import ModelConfig
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.models.spikformer import Spikformer
-from spikformer.tensorfile import TensorFile, open_tensors, write_tensors
+from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
 from spikformer.vocabulary import shown
 
-FORMAT = "spikformer"
-FORMAT_VERSION = 1
+FORMAT, FORMAT_VERSION = WEIGHTS_FORMAT, WEIGHTS_VERSION
 _DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,

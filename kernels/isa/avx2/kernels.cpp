@@ -1,0 +1,3 @@
+#include "isa/avx2/simd.hpp"
+
+#include "isa/table.hpp"

@@ -1,0 +1,3 @@
+#include "isa/avx512/simd.hpp"
+
+#include "isa/table.hpp"

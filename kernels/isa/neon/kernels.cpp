@@ -1,0 +1,3 @@
+#include "isa/neon/simd.hpp"
+
+#include "isa/table.hpp"

@@ -1,0 +1,3 @@
+#include "isa/scalar/simd.hpp"
+
+#include "isa/table.hpp"

@@ -1,0 +1,170 @@
+"""An engine on disk: one safetensors file with its program, read without torch and checked before it is used.
+
+Ops and their scalars are JSON in the metadata, their arrays are tensors. Weights are kept as the program has them, not
+as one instruction set wants them: a file runs on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spikformer.config import ModelConfig
+from spikformer.engine.program import OP_NAMES, OPS, Neuron, Op, Program
+from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
+from spikformer.vocabulary import shown
+
+FORMAT = "spikformer-engine"
+FORMAT_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program, and what its file says besides."""
+
+    program: Program
+    config: ModelConfig | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    density_threshold: float | None = None
+    """For the same bits on every machine; None leaves it to a measurement."""
+
+
+def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
+    program = compiled.program
+    described = {
+        "in_channels": program.in_channels,
+        "time_steps": program.time_steps,
+        "image_size": program.image_size,
+        "patch_size": program.patch_size,
+        "ops": [_describe(op) for op in program.ops],
+    }
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "program": json.dumps(described),
+        "config": json.dumps(compiled.config and compiled.config.to_dict()),
+        "about": json.dumps(compiled.about),
+        "density_threshold": json.dumps(compiled.density_threshold),
+    }
+    tensors = {f"{op.name}.{name}": with_code(getattr(op, name)) for op in program.ops for name in op.arrays}
+    write_tensors(Path(path), tensors, metadata)
+
+
+def _describe(op: Op) -> dict[str, Any]:
+    described: dict[str, Any] = {"op": OP_NAMES[type(op)]}
+    for each in fields(op):
+        value = getattr(op, each.name)
+        if each.name not in op.arrays:
+            described[each.name] = value.as_tuple() if isinstance(value, Neuron) else value
+    return described
+
+
+def is_engine_file(path: Path) -> bool:
+    """Whether a file says of itself that it holds an engine."""
+    try:
+        with open_tensors(path) as file:
+            return file.metadata.get("format") == FORMAT
+    except (OSError, ValueError):
+        return False
+
+
+def read_compiled(path: str | os.PathLike[str]) -> Compiled:
+    """The program in a file. Takes as much memory as the file has bytes."""
+    path = Path(path)
+    with open_tensors(path) as file:
+        file.check_kind(FORMAT, FORMAT_VERSION)
+        if int(file.metadata["format_version"]) < FORMAT_VERSION:
+            raise ValueError(
+                f"{path} was compiled by an older release, which had no programs; compile the weights again."
+            )
+        described, about = file.json("program", dict), file.json("about", dict)
+        config, threshold = file.json("config", dict, type(None)), file.json("density_threshold", float, type(None))
+        try:
+            _program(described, _Arrays(file, read=False))  # shapes first, so that no memory is taken in vain
+            program = _program(described, _Arrays(file, read=True))
+            return Compiled(program, _checked_config(config, program), about, threshold)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
+
+
+def _checked_config(fields: dict[str, Any] | None, program: Program) -> ModelConfig | None:
+    if fields is None:
+        return None
+    config = ModelConfig.from_dict(fields)
+    for name in ("in_channels", "num_classes", "time_steps", "image_size"):
+        if getattr(config, name) != getattr(program, name):
+            raise ValueError(f"its config has another {name} than its program.")
+    return config
+
+
+class _Arrays:
+    """The tensors of a file, taken by name; without `read` they are zeros of the right shape that take no memory."""
+
+    def __init__(self, file: TensorFile, *, read: bool) -> None:
+        self.file, self.read, self.left = file, read, set(file.entries)
+
+    def take(self, name: str) -> np.ndarray:
+        if name not in self.left:
+            raise ValueError(f"it lacks {shown(name)}.")
+        self.left.remove(name)
+        entry = self.file.entries[name]
+        if entry.dtype != "F32":
+            raise ValueError(f"{shown(name)} should be F32, is {entry.dtype}.")
+        return self.file.read_numpy(name) if self.read else np.broadcast_to(np.float32(0), entry.shape)
+
+
+def _program(described: dict[str, Any], arrays: _Arrays) -> Program:
+    """The program; its ops check what they hold, so here only types are."""
+    ops = described["ops"]
+    if not isinstance(ops, list) or not all(isinstance(op, dict) for op in ops):
+        raise ValueError("it holds no readable ops.")
+    size = described["image_size"]
+    if size is not None:
+        size = tuple(_count(side) for side in size)
+    if size is not None and len(size) != 2:
+        raise ValueError(f"its image_size should be height and width, is {shown(described['image_size'])}.")
+    program = Program(
+        ops=tuple(_op(op, arrays) for op in ops),
+        in_channels=_count(described["in_channels"]),
+        time_steps=_count(described["time_steps"]),
+        image_size=size,
+        patch_size=_count(described["patch_size"]),
+    )
+    if arrays.left:
+        raise ValueError(f"it holds {shown(min(arrays.left))}, which no op reads.")
+    return program
+
+
+def _op(described: dict[str, Any], arrays: _Arrays) -> Op:
+    kind = OPS.get(described.get("op", ""))
+    name = described.get("name")
+    if kind is None or not isinstance(name, str):
+        raise ValueError(f"it holds an unknown op {shown(described.get('op'))}.")
+    values: dict[str, Any] = {"name": name, "inputs": tuple(_count(number, 0) for number in described["inputs"])}
+    for each in fields(kind):
+        if each.name in kind.arrays:
+            values[each.name] = arrays.take(f"{name}.{each.name}")
+        elif each.name == "neuron":
+            values["neuron"] = Neuron(*(_number(constant) for constant in described["neuron"]))
+        elif each.name == "scale":
+            values["scale"] = _number(described["scale"])
+        elif each.name not in values:
+            values[each.name] = _count(described[each.name])
+    return kind(**values)
+
+
+def _count(value: Any, least: int = 1) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10**6:
+        raise ValueError(f"it holds {shown(value)} where a count belongs.")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(f"it holds {shown(value)} where a number belongs.")
+    return float(value)

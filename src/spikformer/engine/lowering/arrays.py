@@ -1,0 +1,97 @@
+"""Trained arrays by the names of a state dict, with the arithmetic that every lowering needs.
+
+A batch norm becomes part of the weights before it, in float64:
+
+    BN(W x + b) = γ (W x + b − μ) / √(σ² + ε) + β = W' x + b',    W' = W γ / √(σ² + ε),  b' = (b − μ) γ / √(σ² + ε) + β
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spikformer.config import ModelConfig
+from spikformer.engine.program import Builder, Neuron
+
+NORM_EPS = 1e-5  # of every batch norm here; PyTorch's default
+
+Folded = tuple[np.ndarray, np.ndarray]
+"""Weights and bias in float32."""
+
+
+class Arrays:
+    """Arrays to take, each checked to be there; `check_used` raises for those that nobody took."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._arrays = arrays
+        self._unused = {name for name in arrays if not name.endswith(".num_batches_tracked")}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def take(self, name: str, *shape: int) -> np.ndarray:
+        """The array of that name, in float64."""
+        if name not in self._arrays:
+            raise ValueError(f"The weights lack {name}.")
+        self._unused.discard(name)
+        array = self._arrays[name]
+        if array.shape != shape:
+            raise ValueError(f"{name} should be {list(shape)}, is {list(array.shape)}; it does not fit its config.")
+        return array.astype(np.float64)
+
+    def check_used(self) -> None:
+        if self._unused:
+            raise ValueError(f"The weights hold {min(self._unused)}, which the network of their config does not have.")
+
+    def neuron(self, name: str, config: ModelConfig, v_threshold: float | None = None) -> Neuron:
+        """A config's neuron, at its usual threshold unless another is given."""
+        gain, leak = 1 / config.tau, 1.0
+        if config.neuron == "plif":
+            gain = self.sigmoid(f"{name}.gain_logit")
+        elif config.neuron == "if":
+            gain, leak = 1.0, 0.0
+        return Neuron(gain, leak, config.v_threshold if v_threshold is None else v_threshold, config.v_reset)
+
+    def sigmoid(self, name: str) -> float:
+        """1 / (1 + e^−x) of a single parameter, as PyTorch rounds it: e^−x, then in the precision of the weights."""
+        precision = np.float64 if name in self and self._arrays[name].dtype == np.float64 else np.float32
+        with np.errstate(over="ignore"):
+            decay = precision(np.exp(-self.take(name)))
+        return float(1 / (precision(1) + decay))
+
+    def linear(self, name: str, outputs: int, channels: int) -> Folded:
+        """Weights [outputs, 1, 1, channels] and bias of a linear layer and the norm after it."""
+        return self._folded(
+            name, f"{name}.linear", self.take(f"{name}.linear.weight", outputs, channels)[:, None, None]
+        )
+
+    def convolution(self, name: str, outputs: int, channels: int) -> Folded:
+        """Weights [outputs, 3, 3, channels] and bias of a convolution and the norm after it."""
+        weights = self.take(f"{name}.conv.weight", outputs, channels, 3, 3)
+        return self._folded(name, f"{name}.conv", weights.transpose(0, 2, 3, 1))
+
+    def _folded(self, name: str, product: str, weights: np.ndarray) -> Folded:
+        outputs = len(weights)
+        gamma, beta, mean, variance = (
+            self.take(f"{name}.norm.{part}", outputs) for part in ("weight", "bias", "running_mean", "running_var")
+        )
+        with np.errstate(invalid="ignore"):  # of a negative variance: NaN, which as_float32 reports
+            scale = gamma / np.sqrt(variance + NORM_EPS)
+        shift = beta - mean * scale
+        if f"{product}.bias" in self:
+            shift = shift + self.take(f"{product}.bias", outputs) * scale
+        return as_float32(weights * scale[:, None, None, None]), as_float32(shift)
+
+
+def spiking(build: Builder, name: str, x: int, folded: Folded, neuron: Neuron) -> int:
+    """SN(BN(x W)): a product, and the neurons that read it."""
+    return build.fire(f"{name}.neuron", build.convolve(name, x, *folded), neuron)
+
+
+def as_float32(array: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        narrow = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(narrow).all():
+        raise ValueError("The weights hold NaN or infinity, or overflow in float32: their training went wrong.")
+    return narrow
