@@ -1,14 +1,14 @@
-"""Which shapes a model takes, as images or event frames; said in one sentence, with or without torch."""
+"""Which shapes a model takes, as images or event frames; with or without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spikformer.config import ModelConfig, check_divisible
+from spikformer.config import NetworkConfig, check_divisible
 
 
-def check_frames(shape: Sequence[int], config: ModelConfig) -> None:
-    """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
+def check_frames(shape: Sequence[int], config: NetworkConfig) -> None:
+    """Static images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
 
     Frames bring their own T, so a batch with samples first cannot be told from one with steps first.
     """
@@ -20,7 +20,7 @@ def check_frames(shape: Sequence[int], config: ModelConfig) -> None:
     check_frame(shape, config)
 
 
-def check_frame(shape: Sequence[int], config: ModelConfig) -> None:
+def check_frame(shape: Sequence[int], config: NetworkConfig) -> None:
     """Something in every dimension, the model's channels, and its height and width last."""
     if 0 in shape:
         raise ValueError(f"Expected at least one sample and one step, got an empty batch {list(shape)}.")

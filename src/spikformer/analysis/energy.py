@@ -24,7 +24,7 @@ from spikformer.analysis.conventions import (
 )
 from spikformer.analysis.firing import FiringReport, measure_firing
 from spikformer.analysis.operations import LayerOperations, count_operations
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
 
 _PJ_IN_MJ = 1e9
@@ -149,7 +149,7 @@ def measure_energy(
 
 
 def audit(
-    model: Spikformer,
+    model: SpikingNetwork,
     firing: FiringReport,
     constants: Constants = HOROWITZ_45NM,
     image_size: tuple[int, int] | None = None,

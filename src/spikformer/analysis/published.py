@@ -16,7 +16,7 @@ from spikformer.analysis.conventions import AttentionLayer, Layer, WeightedLayer
 from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport, twin_macs
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import ModelConfig
-from spikformer.models import Spikformer
+from spikformer.models import build_model
 from spikformer.presets import Preset, get_preset, list_models
 
 _FLOAT_ATTENTION = ("identity", "relu", "leaky_relu", "softmax", "softmax_float_value")
@@ -192,7 +192,7 @@ def _transformer_rows() -> list[PublishedFigure]:
 @cache
 def _count(config: ModelConfig) -> list[LayerOperations]:
     with torch.device("meta"):  # counting needs no weights, and no more than one step
-        return count_operations(Spikformer(config.override(time_steps=1)))
+        return count_operations(build_model(config.override(time_steps=1)))
 
 
 def _title(name: str) -> str:

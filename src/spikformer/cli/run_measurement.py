@@ -20,7 +20,7 @@ from spikformer.cli.watching import Watched, choose_samples, watch_samples
 from spikformer.cli.weights import load_trained, open_data
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.presets import PRESETS, PaperRow, get_preset
 from spikformer.training import Evaluation, Reading, RunFolder, evaluate, get_recipe
 from spikformer.training.bounded import read_json
@@ -37,7 +37,7 @@ class _Trained:
 
     kind: str
     epoch: int
-    model: Spikformer
+    model: SpikingNetwork
     sha256: str
 
     def weights(self, history: History, found: Evaluation) -> Weights:
@@ -189,7 +189,7 @@ def _accuracy(split: str, found: Evaluation) -> Accuracy:
     )
 
 
-def _sample(model: Spikformer, watched: Watched) -> Sample:
+def _sample(model: SpikingNetwork, watched: Watched) -> Sample:
     return Sample(
         picture=watched.sample,
         source=watched.source,
@@ -200,7 +200,7 @@ def _sample(model: Spikformer, watched: Watched) -> Sample:
     )
 
 
-def _spiking(model: Spikformer, watched: Watched, sample: Sample) -> Spiking | None:
+def _spiking(model: SpikingNetwork, watched: Watched, sample: Sample) -> Spiking | None:
     """Single neurons while the network saw a sample; None where none spikes."""
     if not watched.seen.spikes:
         return None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spikformer.analysis.recorder import Record
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.neurons import SpikingNeuron
 
 _TRACES = 4
@@ -34,7 +34,7 @@ class Spiking:
 
 
 def describe_spiking(
-    model: Spikformer, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()
+    model: SpikingNetwork, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()
 ) -> Spiking:
     """The spikes of a layer's neurons, and the membranes of some: `traces`, or four of different activity."""
     spikes = seen.spikes_of(layer).flatten(1)  # [T, neurons]
@@ -54,7 +54,7 @@ def describe_spiking(
         spikes=_array(spikes[:, few]),
         names=[f"neuron {place}" for place in few],
         v_threshold=neuron.dynamics.v_threshold,
-        v_reset=neuron.dynamics.v_reset,
+        v_reset=neuron.dynamics.rest,
     )
 
 

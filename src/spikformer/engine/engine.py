@@ -27,7 +27,7 @@ from spikformer.engine.plan import Plan
 from spikformer.engine.reference import unpack_spikes
 
 if TYPE_CHECKING:
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 Way = Literal["measured", "events", "dense"]
 _WAYS: tuple[Way, ...] = ("measured", "events", "dense")
@@ -243,7 +243,7 @@ class Engine:
         return crossover_of(self.instructions, time_steps) if given is None else given
 
 
-def compile_engine(model: Spikformer, num_threads: int | None = None) -> Engine:
+def compile_engine(model: SpikingNetwork, num_threads: int | None = None) -> Engine:
     """Turn a trained model into an engine.
 
     `num_threads` is by default OMP_NUM_THREADS, else the cores that this process may use.

@@ -11,38 +11,44 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from spikformer.config import ModelConfig
 from spikformer.engine.plan import Block, Layer, Neuron, Plan, check_spiking
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from spikformer.layers import EncoderBlock, SpikingConv, SpikingLinear
-    from spikformer.models import Spikformer
+    from spikformer.models import Spikformer, SpikingNetwork
 
 
-def fold(model: Spikformer) -> Plan:
+def fold(model: SpikingNetwork) -> Plan:
     """The plan of a model in eval mode; one with floats between its layers is refused."""
     from spikformer.models.inspection import check_as_configured, unwrap
 
-    model = unwrap(model, "compile_engine")
+    network = unwrap(model, "compile_engine")
+    if not isinstance(network.config, ModelConfig):
+        raise ValueError(f"The engine runs Spikformers, got a {type(network).__name__}: run it in PyTorch.")
+    model = cast("Spikformer", network)
     if model.training:
         raise ValueError("The engine compiles a model for inference; call model.eval() first.")
     check_spiking(model.config)
     check_as_configured(model, "compile_engine")
+    head: Any = model.head
     stages, blocks = cast("list[SpikingConv]", model.stem.stages), cast("list[EncoderBlock]", model.blocks)
     return Plan(
         model.config,
         tuple(_fold_conv(f"stem.stages.{index}", stage) for index, stage in enumerate(stages)),
         _fold_conv("stem.position", model.stem.position),
         tuple(_fold_block(f"blocks.{index}", block) for index, block in enumerate(blocks)),
-        _float32(_wide(model.head.weight)),
-        _float32(_wide(model.head.bias)),
+        _float32(_wide(head.weight)),
+        _float32(_wide(head.bias)),
         model.about,
     )
 
 
 def _fold_block(name: str, block: EncoderBlock) -> Block:
-    attention, mlp = block.attention, block.mlp
+    attention: Any = block.attention
+    mlp: Any = block.mlp
     mixes = attention.mixes
 
     def linear(path: str, layer: SpikingLinear) -> Layer:

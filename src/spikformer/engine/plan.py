@@ -105,11 +105,13 @@ def check_sums(name: str, weights: np.ndarray, bias: np.ndarray) -> None:
 
 def check_spiking(config: ModelConfig) -> None:
     """Refuse what has floats between its layers: there are no events to be driven by."""
-    if config.neuron in ("relu", "gelu"):
+    if config.neuron not in ("lif", "if", "plif"):
         raise ValueError(
             f"The engine runs on spikes, but this model's neuron is {config.neuron!r}: compile a spiking one, "
             "or run this one in PyTorch."
         )
+    if config.v_reset is None:
+        raise ValueError("The engine resets to a voltage, but v_reset=None subtracts: run this model in PyTorch.")
     if config.attention not in _ATTENTIONS:
         raise ValueError(
             f"The engine multiplies spikes, but attention={config.attention!r} has floats in Q, K or V: "

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from spikformer.neurons.dynamics import Dynamics
-from spikformer.neurons.surrogates import surrogate_gradient
+from spikformer.neurons.functional import Dynamics, surrogate_gradient
 from spikformer.visualise.figures import COLOURS, house_style, new_figure, shortened
 from spikformer.vocabulary import Surrogate
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from spikformer.neurons.dynamics import Dynamics
-from spikformer.neurons.surrogates import surrogate_gradient
+from spikformer.neurons.functional import Dynamics, surrogate_gradient
 from spikformer.visualise.figures import COLOURS, INK, house_style, new_figure
 from spikformer.vocabulary import Surrogate
 
