@@ -88,7 +88,7 @@ def measure_orders(repeats: int) -> dict[str, dict[int, float]]:
     """Milliseconds of Q Kᵀ V alone, in both orders, for 12 heads of 32 features and more and more tokens."""
     import torch
 
-    from spikformer.layers import mixing
+    from spikformer.layers import attention as mixing
     from spikformer.memory import keep_freed_memory
 
     keep_freed_memory()

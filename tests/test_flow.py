@@ -15,6 +15,7 @@ pytestmark = pytest.mark.core
 SOURCE = Path(sf.__file__).parent
 FLOW = [
     "vocabulary",
+    "validation",
     "config",
     "paper",
     "presets",

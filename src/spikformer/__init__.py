@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spikformer.analysis.energy import measure_energy
     from spikformer.analysis.recorder import record
+    from spikformer.analysis.summary import summary
     from spikformer.config import ModelConfig
     from spikformer.engine import compile_engine, load_engine
-    from spikformer.models import Spikformer, create_model, from_official, load, save
+    from spikformer.layers import register_attention
+    from spikformer.models import Spikformer, create_model, from_official, load, register_architecture, save
+    from spikformer.neurons import register_neuron
     from spikformer.presets import list_models
 
 __version__ = "0.1.0"
@@ -26,7 +29,11 @@ _HOME = {
     "load_engine": "spikformer.engine",
     "measure_energy": "spikformer.analysis.energy",
     "record": "spikformer.analysis.recorder",
+    "register_architecture": "spikformer.models",
+    "register_attention": "spikformer.layers",
+    "register_neuron": "spikformer.neurons",
     "save": "spikformer.models",
+    "summary": "spikformer.analysis.summary",
 }
 
 __all__ = [
@@ -40,7 +47,11 @@ __all__ = [
     "load_engine",
     "measure_energy",
     "record",
+    "register_architecture",
+    "register_attention",
+    "register_neuron",
     "save",
+    "summary",
 ]
 
 

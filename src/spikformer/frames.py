@@ -1,4 +1,4 @@
-"""Which shapes a model takes, as images or event frames; said in one sentence, with or without torch."""
+"""Which shapes a model takes, as images or event frames; with or without torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InputSize(Protocol):
 
 
 def check_frames(shape: Sequence[int], config: InputSize) -> None:
-    """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
+    """Static images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
 
     Frames bring their own T, so a batch with samples first cannot be told from one with steps first.
     """

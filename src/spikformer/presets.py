@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from spikformer.config import ModelConfig
 from spikformer.paper import NETWORKS, PaperRow
@@ -19,9 +20,9 @@ from spikformer.vocabulary import did_you_mean
 
 @dataclass(frozen=True)
 class Preset:
-    """A model's config and what the paper reports of it (None for models of our own)."""
+    """A model's config, whose type is its architecture, and what the paper reports of it (None for our own)."""
 
-    config: ModelConfig
+    config: Any
     paper: PaperRow | None = None
 
 

@@ -18,7 +18,7 @@ from spikformer.analysis.verification import (
     product_order,
     streaming,
 )
-from spikformer.layers.mixing import key_value_first, query_key_first
+from spikformer.layers.attention import key_value_first, query_key_first
 from spikformer.neurons import LIF
 from spikformer.presets import get_preset
 
@@ -116,16 +116,16 @@ def test_order_fails_for_another_product() -> None:
 class WrongBackward(LIF):
     """A gradient that is off by a thousandth."""
 
-    def forward(self, current, voltage=None):
-        spikes, voltage = super().forward(current, voltage)
+    def forward(self, current, voltage=None, return_state=False):
+        spikes, voltage = super().forward(current, voltage, return_state=True)
         return spikes + 0.001 * (spikes.square() - spikes.detach().square()), voltage
 
 
 class WrongVoltage(LIF):
     """Right spikes and gradients, and another voltage."""
 
-    def forward(self, current, voltage=None):
-        spikes, voltage = super().forward(current, voltage)
+    def forward(self, current, voltage=None, return_state=False):
+        spikes, voltage = super().forward(current, voltage, return_state=True)
         return spikes, voltage + 1
 
 

@@ -164,6 +164,18 @@ def test_memory_is_pinned_where_that_is_asked_for() -> None:
     assert not Loader(numbered(50), "train", 8, training=True)._loader.pin_memory
 
 
+def test_a_sample_of_nan_is_a_bad_sample() -> None:
+    arrays = np.zeros((4, 1, 2, 2), np.float32)
+    arrays[2] = np.nan
+    split = ArraySamples(arrays, np.arange(4) % 3, "numbers")
+    loader = Loader(
+        DataSet("numbers", ("a", "b", "c"), 1, (2, 2), False, split, None, split), "test", 4, training=False
+    )
+    (batch,) = loader.epoch(0)
+    assert batch.indices.tolist() == [0, 1, 3]
+    assert loader.unreadable.total() == 1
+
+
 def test_a_file_that_vanishes_is_a_bad_sample(photographs: Path) -> None:
     data = open_dataset("image_folder", photographs, size=(16, 16))
     loader = Loader(data, "test", 6, training=False, quiet=True)

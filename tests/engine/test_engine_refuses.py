@@ -143,6 +143,7 @@ def test_threads(case, num_threads) -> None:
     [
         ({"neuron": "relu", "attention": "softmax"}, "neuron is 'relu'"),
         ({"attention": "softmax"}, "floats in Q, K or V"),
+        ({"v_reset": None}, "v_reset=None"),
     ],
 )
 def test_models_without_spikes(case, overrides, sentence) -> None:

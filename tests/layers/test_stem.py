@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from spikformer import ModelConfig
 from spikformer.layers import SpikingPatchSplitting
 
 pytestmark = pytest.mark.core
@@ -21,22 +20,16 @@ pytestmark = pytest.mark.core
     ],
 )
 def test_blocks_and_pools(pool_stages: tuple, size: tuple[int, int], tokens: int) -> None:
-    config = ModelConfig(image_size=size, embed_dim=32, num_heads=4, pool_stages=pool_stages)
-    stem = SpikingPatchSplitting(config)
-    out, state = stem(torch.randn(2, 3, 3, *size))
-    assert out.shape == (2, 3, tokens, 32)
-    assert config.num_tokens == tokens
-    assert len(state.stages) == len(pool_stages)
-    rest = stem.initial_state(3, *size, like=out)
-    assert [v.shape for v in rest.stages] == [v.shape for v in state.stages]
-    assert rest.position.shape == state.position.shape
+    widths = [8] * (len(pool_stages) - 1) + [32]
+    stem = SpikingPatchSplitting(3, widths, pool_stages)
+    assert stem(torch.randn(2, 3, 3, *size)).shape == (2, 3, tokens, 32)
+    assert [stage.conv.out_channels for stage in stem.stages] == widths
 
 
 def test_tokens_are_spikes_plus_position_spikes_in_row_major_order() -> None:
-    config = ModelConfig(image_size=(8, 16), embed_dim=32, num_heads=4, pool_stages=(False, True))
-    stem, seen = SpikingPatchSplitting(config), {}
-    stem.position.register_forward_hook(lambda _m, inputs, out: seen.update(x=inputs[0], position=out[0]))
-    tokens, _ = stem(torch.randn(2, 3, 3, 8, 16))
+    stem, seen = SpikingPatchSplitting(3, (16, 32), (False, True)), {}
+    stem.position.register_forward_hook(lambda _m, inputs, out: seen.update(x=inputs[0], position=out))
+    tokens = stem(torch.randn(2, 3, 3, 8, 16))
     total = seen["x"] + seen["position"]
     assert set(tokens.unique().tolist()) <= {0.0, 1.0, 2.0}
     assert torch.equal(tokens[1, 2, 3 * 8 + 5], total[1, 2, :, 3, 5])

@@ -1,9 +1,10 @@
-"""Merging, splitting and repeating time."""
+"""Merging, splitting and repeating time; voltages on their way through a network."""
 
 import pytest
 import torch
 
-from spikformer.layers.time import merge_time, over_time, repeat_over_time, split_time
+from spikformer.layers.time import Stream, StreamState, fire, merge_time, over_time, repeat_over_time, split_time
+from spikformer.neurons import LIF, PLIF, Activation
 
 pytestmark = pytest.mark.core
 
@@ -25,3 +26,30 @@ def test_repeating_makes_no_copy() -> None:
     assert repeated.shape == (4, 3, 5)
     assert repeated.data_ptr() == x.data_ptr()
     assert repeated.stride(0) == 0
+
+
+def run(x: torch.Tensor, stream: Stream | None) -> torch.Tensor:
+    for neuron in (LIF(), Activation("relu"), PLIF()):
+        x = fire(neuron, x * 2, stream)
+    return x
+
+
+def test_a_stream_hands_every_neuron_its_voltage() -> None:
+    x, state, spikes = torch.randn(5, 3, 4) + 0.5, StreamState(3), []
+    for step in x:
+        stream = Stream(state)
+        spikes.append(run(step[None], stream))
+        before, state = state, stream.state()
+        assert state is not before
+        assert [voltage.shape for voltage in state.voltages] == [(3, 4)] * 2, "an activation has none"
+    assert torch.equal(torch.cat(spikes), run(x, None))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_state_of_another_network_raises(count: int) -> None:
+    def one_step(stream: Stream) -> StreamState:
+        run(torch.randn(1, 3, 4), stream)
+        return stream.state()
+
+    with pytest.raises(ValueError, match="initial_state"):
+        one_step(Stream(StreamState(3, (torch.zeros(3, 4),) * count)))

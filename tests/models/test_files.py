@@ -82,7 +82,7 @@ def test_a_wrapped_model_is_saved_as_itself(tmp_path: Path) -> None:
     model = sf.create_model("spikformer_tiny_digits")
     sf.save(torch.compile(model), tmp_path / "model.safetensors")
     assert sf.load(tmp_path / "model.safetensors").config == model.config
-    with pytest.raises(ValueError, match="save expects a Spikformer, got Linear"):
+    with pytest.raises(ValueError, match=r"save .* Linear"):
         sf.save(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
 
 
@@ -155,13 +155,16 @@ def change_config(**fields):
         (lambda t, m: m.update(config=json.dumps({"depth": 2})), r"needs every field, 'image_size' is missing"),
         (lambda t, m: t.update({"head.bias": torch.zeros(10).int()}), r"head\.bias should be torch.float32"),
         (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), r"should be torch.float32, as its neighbours"),
-        (lambda t, m: t.update({"head.weight": torch.zeros(10, 64, dtype=torch.int8)}), r"a floating-point type, is"),
+        (lambda t, m: t.update({k: x.to(torch.int8) for k, x in t.items()}), r"a floating-point type, is"),
         (lambda t, m: t["head.bias"].fill_(float("nan")), r"head\.bias holds NaN or infinity; its training went wrong"),
-        (change_config(flux=1), r"config that this release refuses: ModelConfig has no field 'flux'"),
-        (change_config(depth=-2), r"config that this release refuses: depth must be"),
-        (change_config(depth=10**6), r"holds \d+ tensors, too few for 1000000 blocks"),
+        (change_config(flux=1), r"config that this release cannot build: ModelConfig has no field 'flux'"),
+        (change_config(depth=-2), r"config that this release cannot build: depth must be"),
+        (change_config(depth=10**6), r"holds \d+ tensors, fewer than the 1000002"),
         (change_config(embed_dim=128), r"should be"),
-        (change_config(time_steps=100_000), r"config that this release refuses: time_steps × the size of the largest"),
+        (
+            change_config(time_steps=100_000),
+            r"this release cannot build: time_steps × the size of the largest",
+        ),
         (change_config(image_size=None, time_steps=10_000), r"time_steps × the size of the largest layer must be"),
         (change_config(v_threshold=10**400), r"v_threshold must be a finite number"),
         (change_config(depth=10**400), r"depth must be at most 1,000,000"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import spikformer as sf
+from spikformer.models.inputs import finite_checks
 
 
 @pytest.fixture
@@ -20,8 +21,6 @@ def model() -> sf.Spikformer:
         (torch.randn(2, 3, 16, 8), r"Expected images of 8×8, got 16×8"),
         (torch.randn(2, 3, 8, 8).double(), r"Expected torch.float32, the model's dtype, got torch.float64"),
         (torch.randint(0, 255, (2, 3, 8, 8), dtype=torch.uint8), r"Expected torch.float32, .* got torch.uint8"),
-        (torch.full((2, 3, 8, 8), float("nan")), r"Expected finite inputs, got NaN"),
-        (torch.full((2, 3, 8, 8), float("inf")), r"Expected finite inputs, got infinity"),
         (torch.randn(0, 3, 8, 8), r"at least one sample and one step, got an empty batch \[0, 3, 8, 8\]"),
         (torch.randn(0, 2, 3, 8, 8), r"got an empty batch"),
         ([[1.0]], r"Expected a torch.Tensor, got list"),
@@ -44,22 +43,34 @@ def test_a_stream_is_checked(model: sf.Spikformer) -> None:
     state, frame = model.initial_state(2), torch.randn(2, 3, 8, 8)
     with pytest.raises(ValueError, match=r"step expects one frame \[B, C, H, W\], got \[4, 2, 3, 8, 8\]"):
         model.step(torch.randn(4, 2, 3, 8, 8), state)
-    other = sf.create_model("spikformer_tiny_digits", in_channels=3, depth=3).initial_state(2)
-    for wrong in (model.initial_state(1), other, None, (), state._replace(blocks=state.blocks[:1])):
-        with pytest.raises(ValueError, match=r"The state does not fit this model and frame: it has .* initial_state"):
+    _, later = model.step(frame, state)
+    deeper = sf.create_model("spikformer_tiny_digits", in_channels=3, depth=3).eval()
+    _, of_deeper = deeper.step(frame, deeper.initial_state(2))
+    for wrong in (model.initial_state(1), of_deeper, None, (), later._replace(voltages=later.voltages[:1])):
+        with pytest.raises(ValueError, match="initial_state"):
             model.step(frame, wrong)
-    with pytest.raises(ValueError, match=r"\[2, 32, 8, 8\] where torch.float32 \[1, 32, 8, 8\] belongs"):
-        model.step(frame[:1], state)
-    with pytest.raises(ValueError, match=r"NaN"):
-        model.step(frame * float("nan"), state)
+    with pytest.raises(ValueError, match="2 samples"):
+        model.step(frame[:1], later)
     with pytest.raises(ValueError, match=r"eval mode"):
         model.train().step(frame, state)
 
 
 def test_a_stream_of_the_wrong_size_is_named() -> None:
     model = sf.create_model("spikformer_tiny_digits", image_size=None).eval()
-    with pytest.raises(ValueError, match=r"\[2, 32, 8, 8\] where torch.float32 \[2, 32, 4, 4\] belongs"):
-        model.step(torch.randn(2, 1, 4, 4), model.initial_state(2, image_size=(8, 8)))
+    _, state = model.step(torch.randn(2, 1, 8, 8), model.initial_state(2))
+    with pytest.raises(ValueError, match=r"\[2, 32, 4, 4\].* got \[2, 32, 8, 8\]"):
+        model.step(torch.randn(2, 1, 4, 4), state)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_are_checked_where_it_is_asked_for(model: sf.Spikformer, value: float) -> None:
+    x, state = torch.full((2, 3, 8, 8), value), model.initial_state(2)
+    model(x)  # checks no values, for that would wait for the device
+    with finite_checks():
+        for call in (lambda: model(x), lambda: model.step(x, state)):
+            with pytest.raises(ValueError, match="finite"):
+                call()
+        model(torch.zeros(2, 3, 8, 8))
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 8, 9])
@@ -72,10 +83,8 @@ def test_frames_bring_any_number_of_steps_whatever_the_batch(time_steps: int, ba
 
 @pytest.mark.parametrize("batch_size", [0, -1, 2.0])
 def test_an_initial_state_needs_samples(model: sf.Spikformer, batch_size) -> None:
-    with pytest.raises(ValueError, match=r"batch_size must be a whole number of at least 1, got"):
+    with pytest.raises(ValueError, match="batch_size"):
         model.initial_state(batch_size)
-    with pytest.raises(ValueError, match=r"config fixes image_size already"):
-        model.initial_state(2, image_size=(8, 8))
 
 
 def test_autocast_takes_narrow_inputs_but_not_wide_ones(model: sf.Spikformer) -> None:

@@ -59,11 +59,11 @@ def test_every_layer_of_a_specimen_fires(name: str) -> None:
     assert all(0 < spikes < total for spikes, total in counts.values()), counts
 
 
-def test_residual_sums_are_small_whole_numbers() -> None:
+def test_residual_sums_are_small_integers() -> None:
     model = specimen(shrunk("spikformer_4_384_cifar10"), torch.float32)
     seen = []
     for block in model.blocks:
-        block.register_forward_hook(lambda _m, _i, out: seen.append(out[0]))
+        block.register_forward_hook(lambda _m, _i, out: seen.append(out))
     model(frames_for(model.config, batch_size=2, dtype=torch.float32))
     for depth, x in enumerate(seen, start=1):
         assert torch.equal(x, x.round())
@@ -86,7 +86,7 @@ def test_one_step_of_a_stream_costs_one_step() -> None:
         _, state = model.step(frame, state)
 
 
-def test_a_still_image_is_cheaper_than_its_copies_by_the_first_convolution() -> None:
+def test_a_static_image_is_cheaper_than_its_copies_by_the_first_convolution() -> None:
     model = specimen(shrunk("spikformer_4_384_cifar10"), torch.float32)
     x = frames_for(model.config, batch_size=2, dtype=torch.float32)
     copies = x.expand(4, *x.shape)
@@ -105,11 +105,26 @@ def test_event_frames_bring_their_own_number_of_steps() -> None:
 def test_streams_of_open_size() -> None:
     config = shrunk("spikformer_4_384_cifar10", image_size=None)
     model = sf.Spikformer(config).eval()
-    with pytest.raises(ValueError, match="leaves image_size open; give initial_state one"):
-        model.initial_state(2)
-    state = model.initial_state(2, image_size=(8, 12))
-    logits, _ = model.step(torch.randn(2, 3, 8, 12), state)
+    logits, _ = model.step(torch.randn(2, 3, 8, 12), model.initial_state(2))
     assert logits.shape == (2, 10)
+
+
+@pytest.mark.parametrize("overrides", [{"v_reset": None}, {"detach_reset": False}, {"v_reset": None, "neuron": "plif"}])
+def test_other_resets_run_stream_and_learn(overrides: dict) -> None:
+    model = specimen(shrunk("spikformer_tiny_digits", **overrides))
+    assert all(check.holds for check in streaming("resets", model))
+    model.train()(frames_for(model.config, batch_size=4)).square().sum().backward()
+    assert model.stem.stages[0].conv.weight.grad.abs().sum() > 0
+
+
+def test_a_step_leaves_its_state_alone() -> None:
+    model = specimen(shrunk("spikformer_tiny_digits_dvs"))
+    frame = frames_for(model.config, batch_size=2)[0]
+    _, state = model.step(frame, model.initial_state(2))
+    before = [voltage.clone() for voltage in state.voltages]
+    first, second = model.step(frame, state), model.step(frame, state)
+    assert torch.equal(first[0], second[0])
+    assert all(torch.equal(*pair) for pair in zip(before, state.voltages, strict=True))
 
 
 @pytest.mark.parametrize("linear_init", ["trunc_normal", "torch"])
@@ -150,6 +165,6 @@ def test_a_narrow_model_runs_streams_and_learns(name: str, dtype) -> None:
     frame = x[0] if x.ndim == 5 else x
     logits, state = model.step(frame, model.initial_state(2))
     assert torch.isfinite(logits).all()
-    assert state.stem.stages[0] is None or state.stem.stages[0].dtype == torch.float32
+    assert all(voltage.dtype == torch.float32 for voltage in state.voltages)
     model.train()(x).float().sum().backward()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())

@@ -1,5 +1,7 @@
 """The backward pass by hand against autograd, and the native core against its readable twin."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,7 @@ from hypothesis import strategies as st
 
 from spikformer import _native
 from spikformer.analysis.verification import run_by_steps
-from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, native, reference
-from spikformer.neurons.dynamics import Dynamics
+from spikformer.neurons import IF, LIF, PLIF, Dynamics, SpikingNeuron, native, reference, surrogate_gradient
 
 pytestmark = pytest.mark.core
 
@@ -21,7 +22,15 @@ NEURONS = [
     IF(v_reset=0.125, surrogate="arctan"),
     PLIF(),
     PLIF(tau=3.0, v_reset=-0.5),
+    LIF(v_reset=None),
+    IF(v_reset=None, detach_reset=False),
+    LIF(v_reset=-0.25, detach_reset=False, surrogate="arctan"),
+    PLIF(tau=3.0, v_reset=None),
 ]
+
+
+def streamed(neuron: SpikingNeuron, current, voltage):
+    return neuron(current, voltage, return_state=True)
 
 
 def gradients(run, neuron: SpikingNeuron, current, initial, weights):
@@ -35,11 +44,11 @@ def gradients(run, neuron: SpikingNeuron, current, initial, weights):
 @pytest.mark.parametrize("kernels", ["native", "reference"])
 def test_backward_by_hand_equals_autograd_through_the_steps(neuron, kernels, monkeypatch) -> None:
     if kernels == "reference":
-        monkeypatch.setattr("spikformer.neurons.backend.native", None)
+        monkeypatch.setattr("spikformer.neurons.multistep.native", None)
     neuron = neuron.double()
     current, weights = torch.randn(5, 4, 7).double() + 0.5, torch.randn(6, 4, 7).double()
     initial = torch.randn(4, 7).double() / 3
-    by_hand = gradients(lambda n, x, v: n(x, v), neuron, current, initial, weights)
+    by_hand = gradients(streamed, neuron, current, initial, weights)
     by_autograd = gradients(run_by_steps, neuron, current, initial, weights)
     for ours, theirs in zip(by_hand, by_autograd, strict=True):
         assert torch.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
@@ -55,7 +64,7 @@ def test_gradcheck_where_nothing_fires(neuron: str, v_reset: float) -> None:
     current = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     initial = torch.randn(6, dtype=torch.float64, requires_grad=True)
     parameters = tuple(module.parameters())
-    assert torch.autograd.gradcheck(lambda x, v, *_: module(x, v)[1], (current, initial, *parameters))
+    assert torch.autograd.gradcheck(lambda x, v, *_: streamed(module, x, v)[1], (current, initial, *parameters))
 
 
 @pytest.mark.parametrize("v_reset", [0.0, -0.25])
@@ -66,7 +75,7 @@ def test_gradients_where_neurons_fire_equal_finite_differences(neuron: type, v_r
     current = (torch.randn(3, 9) + 1.5).double().requires_grad_()
 
     def smooth(last: torch.Tensor) -> torch.Tensor:
-        _, voltage = module(current[:-1].detach())
+        _, voltage = module(current[:-1].detach(), return_state=True)
         membrane = voltage + (last - (voltage - v_reset)) / 2 if neuron is LIF else voltage + last
         return torch.sigmoid(4 * (membrane - 1)).sum()
 
@@ -74,7 +83,7 @@ def test_gradients_where_neurons_fire_equal_finite_differences(neuron: type, v_r
     shifts = torch.eye(9, dtype=torch.float64) * step
     last = current[-1].detach()
     expected = torch.stack([(smooth(last + shift) - smooth(last - shift)) / (2 * step) for shift in shifts])
-    spikes, _ = module(current)
+    spikes = module(current)
     (ours,) = torch.autograd.grad(spikes[-1].sum(), current)
     assert spikes.sum() > 0
     assert torch.allclose(ours[-1], expected, atol=1e-8)
@@ -89,7 +98,7 @@ def test_only_the_membrane_is_kept_for_the_backward_pass() -> None:
 
 
 def test_inference_keeps_nothing() -> None:
-    spikes, voltage = LIF()(torch.randn(4, 10))
+    spikes, voltage = LIF()(torch.randn(4, 10), return_state=True)
     assert spikes.grad_fn is None
     assert voltage.grad_fn is None
 
@@ -145,9 +154,9 @@ def test_native_equals_reference(dynamics, shape, time_steps, tau, dtype, layout
 @pytest.mark.parametrize("kernels", ["native", "reference"])
 def test_channels_last_stays(kernels: str, monkeypatch) -> None:
     if kernels == "reference":
-        monkeypatch.setattr("spikformer.neurons.backend.native", None)
+        monkeypatch.setattr("spikformer.neurons.multistep.native", None)
     current = torch.randn(2 * 3, 4, 5, 5).contiguous(memory_format=torch.channels_last).unflatten(0, (2, 3))
-    spikes, _ = LIF()(current)
+    spikes = LIF()(current)
     assert spikes.stride() == current.stride()
 
 
@@ -188,21 +197,53 @@ def test_the_binding_refuses_an_unknown_surrogate() -> None:
 
 
 @pytest.mark.parametrize("x", [torch.randn(0, 3), torch.ones(2, 3, dtype=torch.int64)])
-def test_no_steps_and_whole_numbers_are_refused(x: torch.Tensor) -> None:
-    with pytest.raises(ValueError, match=r"floating-point currents \[T, …\] of at least one step, got torch"):
+def test_no_steps_and_integers_raise(x: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="currents"):
         LIF()(x)
+
+
+def test_a_voltage_of_another_shape_raises() -> None:
+    with pytest.raises(ValueError, match="voltage"):
+        LIF()(torch.randn(3, 4), torch.zeros(5))
+
+
+def test_a_surrogate_of_ones_own_trains_and_infers_as_the_named_one() -> None:
+    own, named = LIF(surrogate=lambda x: surrogate_gradient("sigmoid", x, 4.0)), LIF()
+    current = torch.randn(4, 50, dtype=torch.float64) + 0.5
+    weights = torch.randn(5, 50, dtype=torch.float64)
+    found, expected = (gradients(streamed, n, current, torch.zeros(50).double(), weights) for n in (own, named))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-12)
+    with torch.no_grad():
+        assert torch.equal(own(current), named(current))
+
+
+@pytest.mark.parametrize("neuron", NEURONS[:3] + NEURONS[-4:], ids=repr)
+@pytest.mark.parametrize("keep_membrane", [False, True])
+def test_the_operator_is_what_torch_library_asks_for(neuron: SpikingNeuron, keep_membrane: bool) -> None:
+    """Schema, fake tensors and their strides, autograd registration, in one call of PyTorch's own check."""
+    current, initial = torch.randn(3, 4, 5), torch.randn(4, 5)
+    gain = neuron.gain()
+    learnt = gain.detach().clone() if isinstance(gain, torch.Tensor) else None
+    number = 1.0 if learnt is not None else gain
+    dynamics = (*(getattr(neuron.dynamics, field.name) for field in fields(Dynamics)),)
+    if keep_membrane:
+        current.requires_grad_()
+    arguments = (current, initial, learnt, number, *dynamics, keep_membrane)
+    checks = ("test_schema", "test_faketensor", "test_autograd_registration")
+    torch.library.opcheck(torch.ops.spikformer.lif.default, arguments, test_utils=checks)
 
 
 def test_an_infinite_current_fires_and_resets() -> None:
     current = torch.tensor([[float("inf")], [0.5]])
-    spikes, voltage = LIF()(current)
+    spikes, voltage = LIF()(current, return_state=True)
     stepwise, end = run_by_steps(LIF(), current, torch.zeros(1))
     assert spikes.flatten().tolist() == stepwise.flatten().tolist() == [1, 0]
     assert voltage.item() == end.item() == 0.25
 
 
 def test_an_empty_batch_is_no_crash() -> None:
-    spikes, voltage = LIF()(torch.randn(3, 0, 5))
+    spikes, voltage = LIF()(torch.randn(3, 0, 5), return_state=True)
     assert spikes.shape == (3, 0, 5)
     assert voltage.shape == (0, 5)
 
@@ -214,7 +255,7 @@ def test_threads_do_not_change_a_bit() -> None:
         torch.set_num_threads(threads)
         neuron = PLIF()
         x = current.clone().requires_grad_()
-        spikes, _ = neuron(x)
+        spikes = neuron(x)
         results.append([spikes.detach(), *torch.autograd.grad(spikes, [x, neuron.gain_logit], grad)])
     torch.set_num_threads(1)
     for one, two in zip(*results, strict=True):

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spikformer.neurons.surrogates import spike, surrogate_gradient
+from spikformer.neurons import spike, surrogate_gradient
 from spikformer.visualise.surrogates import (
     _edges,
     _ticks,

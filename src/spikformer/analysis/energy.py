@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from spikformer.analysis.conventions import Convention, FirstConv, Layer, Operations, Order, Product, Runtime
 from spikformer.analysis.firing import FiringReport, measure_firing
 from spikformer.analysis.operations import LayerOperations, count_operations
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
 
 _PJ_IN_MJ = 1e9
@@ -133,7 +133,7 @@ def measure_energy(
 
 
 def audit(
-    model: Spikformer, firing: FiringReport, constants: Constants = HOROWITZ_45NM, *, runtime: Runtime = "torch"
+    model: SpikingNetwork, firing: FiringReport, constants: Constants = HOROWITZ_45NM, *, runtime: Runtime = "torch"
 ) -> EnergyReport:
     """The energy of a model that fired like this."""
     counted = count_operations(model, firing.image_size)

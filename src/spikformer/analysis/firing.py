@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spikformer.analysis.recorder import attention_record, hooked
+from spikformer.analysis.recorder import attention_record, has_maps, hooked, spikes_in
 from spikformer.analysis.statistics import AttentionInput, LayerInput
-from spikformer.layers.mixing import TokenMixing
-from spikformer.models import Spikformer
+from spikformer.layers.attention import TokenMixing
+from spikformer.models import SpikingNetwork
 from spikformer.models.inputs import check_input
 from spikformer.models.inspection import eval_mode, unwrap
 from spikformer.neurons import SpikingNeuron
@@ -82,7 +82,7 @@ def measure_firing(
     return report
 
 
-def _begin(report: FiringReport, model: Spikformer, batch: Tensor) -> int:
+def _begin(report: FiringReport, model: SpikingNetwork, batch: Tensor) -> int:
     """The number of samples of a batch, which must be like those before it."""
     check_input(batch, model.config, model.like)
     static, image_size = batch.ndim == 4, (batch.shape[-2], batch.shape[-1])
@@ -108,16 +108,17 @@ def _first(report: FiringReport, name: str) -> str:
 
 
 def _watch_output(name: str, report: FiringReport) -> Callable[..., None]:
-    def hook(_module: nn.Module, _inputs: object, outputs: tuple[Tensor, Tensor]) -> None:
-        _add(report.outputs, name, LayerInput.of(outputs[0]))
+    def hook(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, Tensor]) -> None:
+        _add(report.outputs, name, LayerInput.of(spikes_in(output)))
 
     return hook
 
 
 def _watch_attention(name: str, report: FiringReport) -> Callable[..., None]:
     def hook(mixing: TokenMixing, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
-        seen = AttentionInput.of(attention_record(mixing, *inputs))
-        _add(report.attentions, name.removesuffix(".mixing"), seen)
+        if has_maps(mixing):
+            seen = AttentionInput.of(attention_record(mixing, *inputs))
+            _add(report.attentions, name.removesuffix(".mixing"), seen)
 
     return hook
 

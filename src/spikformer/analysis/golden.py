@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from spikformer.models import Spikformer, from_official
+from spikformer.models import SpikingNetwork, from_official
 from spikformer.models.files import read_safetensors
 from spikformer.models.official import translate
 
@@ -35,7 +35,7 @@ class Golden:
     gradients: dict[str, Tensor]
     spike_counts: dict[str, tuple[int, int]]
 
-    def model(self) -> Spikformer:
+    def model(self) -> SpikingNetwork:
         return from_official(self.state, num_heads=self.num_heads, time_steps=self.time_steps)
 
 

@@ -17,12 +17,13 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from spikformer.analysis.conventions import Order, Runtime
-from spikformer.layers.mixing import TokenMixing
-from spikformer.layers.synced_norm import SyncedBatchNorm
-from spikformer.models import Spikformer
+from spikformer.analysis.recorder import has_maps
+from spikformer.layers.attention import TokenMixing
+from spikformer.layers.sync_norm import SyncedBatchNorm
+from spikformer.models import SpikingNetwork
 from spikformer.neurons import Activation, SpikingNeuron
 
-_FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation)
+_FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation, nn.Identity)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class LayerOperations:
         return sum(self.products["query_key_first"]) if self.products else self.macs
 
 
-def count_operations(model: Spikformer, image_size: tuple[int, int] | None = None) -> list[LayerOperations]:
+def count_operations(model: SpikingNetwork, image_size: tuple[int, int] | None = None) -> list[LayerOperations]:
     """The layers of a model in the order they run. `image_size` is needed only where the config leaves it open."""
     size = image_size or model.config.image_size
     if size is None:
@@ -72,7 +73,7 @@ def _counting(name: str, counted: list[LayerOperations]) -> Callable[..., None]:
             counted.append(LayerOperations(name, "conv", output[0].numel() * module.weight[0].numel()))
         elif isinstance(module, nn.Linear):
             counted.append(LayerOperations(name, "linear", output[0].numel() * module.in_features))
-        else:
+        elif has_maps(module):  # products of another variant must do without matrices, or the sums below differ
             counted.append(_count_attention(name, module, inputs[0]))
 
     return hook

@@ -16,7 +16,7 @@ from spikformer.analysis.conventions import Layer, Product
 from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import ModelConfig
-from spikformer.models import Spikformer
+from spikformer.models import build_model
 from spikformer.paper import ABLATED, ATTENTION_COSTS, FIGURE_1, NETWORKS, AttentionCost
 from spikformer.presets import get_preset, list_models
 
@@ -215,4 +215,4 @@ def _transformer_rows() -> list[PublishedFigure]:
 @cache
 def _count(config: ModelConfig) -> list[LayerOperations]:
     with torch.device("meta"):  # counting needs no weights, and no more than one step
-        return count_operations(Spikformer(config.override(time_steps=1)))
+        return count_operations(build_model(config.override(time_steps=1)))

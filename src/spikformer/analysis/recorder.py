@@ -20,9 +20,8 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from spikformer.layers.mixing import TokenMixing, split_heads
-from spikformer.neurons import SpikingNeuron, reference
-from spikformer.neurons.dynamics import Dynamics
+from spikformer.layers.attention import TokenMixing, linear_product, softmax_product, split_heads
+from spikformer.neurons import Dynamics, SpikingNeuron, reference
 from spikformer.vocabulary import did_you_mean
 
 _Value = TypeVar("_Value")
@@ -80,6 +79,8 @@ class Record:
     def membrane(self, layer: str) -> Tensor:
         """H, the membrane before each spike, [T, B, …] in float32 or wider, computed again from the currents."""
         current = _look_up(self.currents, layer, "neuron layer")
+        if layer not in self._starts:
+            raise ValueError(f"The neurons of {layer!r} have a forward of their own, so their membrane is unknown.")
         current = current.to(torch.promote_types(current.dtype, torch.float32))
         start = self._starts[layer]
         _, _, membrane = reference.forward(current, start.voltage, start.gain, start.dynamics, keep_membrane=True)
@@ -100,18 +101,21 @@ def record(model: nn.Module) -> Iterator[Record]:
     seen = Record()
 
     def watch_neuron(name: str) -> Callable[..., None]:
-        def hook(neuron: SpikingNeuron, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, Tensor]) -> None:
-            seen.currents[name], seen.spikes[name] = inputs[0].detach(), outputs[0].detach()
-            voltage = inputs[1] if len(inputs) > 1 else None
-            voltage = None if voltage is None else voltage.detach()
-            seen._starts[name] = _Start(voltage, _number(neuron.gain()), neuron.dynamics)
+        def hook(neuron: SpikingNeuron, inputs: tuple[Tensor, ...], output: Tensor | tuple[Tensor, Tensor]) -> None:
+            seen.currents[name], seen.spikes[name] = inputs[0].detach(), spikes_in(output).detach()
+            seen._starts.pop(name, None)
+            if type(neuron).forward is SpikingNeuron.forward:
+                voltage = inputs[1].detach() if len(inputs) > 1 and inputs[1] is not None else None
+                seen._starts[name] = _Start(voltage, _number(neuron.gain()), neuron.dynamics)
 
         return hook
 
     def watch_mixing(name: str) -> Callable[..., None]:
         def hook(mixing: TokenMixing, inputs: tuple[Tensor, ...], output: Tensor) -> None:
             layer = name.removesuffix(".mixing")
-            seen.attentions[layer], seen.products[layer] = attention_record(mixing, *inputs), output.detach()
+            seen.products[layer] = output.detach()
+            if has_maps(mixing):
+                seen.attentions[layer] = attention_record(mixing, *inputs)
 
         return hook
 
@@ -119,10 +123,20 @@ def record(model: nn.Module) -> Iterator[Record]:
         yield seen
 
 
+def spikes_in(output: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+    """The spikes that a neuron returned, in a stream beside its voltage."""
+    return output[0] if isinstance(output, tuple) else output
+
+
+def has_maps(mixing: nn.Module) -> bool:
+    """Whether a layer mixes tokens by Q Kᵀ, so that each takes from each."""
+    return isinstance(mixing, TokenMixing) and mixing.variant.product in (linear_product, softmax_product)
+
+
 def attention_record(mixing: TokenMixing, query: Tensor, key: Tensor, value: Tensor) -> AttentionRecord:
     """Q, K and V as a mixing layer multiplies them."""
     wide = torch.promote_types(value.dtype, torch.float32)
-    tokens = (mixing.pool(query), mixing.pool(key), value)
+    tokens = mixing.pooled(query, key, value)
     query, key, value = (split_heads(x.detach().to(wide), mixing.num_heads) for x in tokens)
     return AttentionRecord(query, key, value, scale=_number(mixing.scale), softmax=mixing.softmax)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spikformer.analysis.recorder import Record
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.neurons import SpikingNeuron
 
 _NUM_TRACES = 4
@@ -35,7 +35,9 @@ class LayerTraces:
     v_reset: float
 
 
-def trace_layer(model: Spikformer, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()) -> LayerTraces:
+def trace_layer(
+    model: SpikingNetwork, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()
+) -> LayerTraces:
     """The spikes of a layer's neurons, and the membranes of some: `traces`, or four of different activity."""
     spikes = seen.spikes_of(layer).flatten(1)  # [T, neurons]
     neuron = model.get_submodule(layer)
@@ -54,7 +56,7 @@ def trace_layer(model: Spikformer, seen: Record, layer: str, num_shown: int, tra
         spikes=_array(spikes[:, few]),
         names=[f"neuron {place}" for place in few],
         v_threshold=neuron.dynamics.v_threshold,
-        v_reset=neuron.dynamics.v_reset,
+        v_reset=neuron.dynamics.rest,
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork, build_model
 from spikformer.presets import get_preset
 
 
@@ -23,11 +23,11 @@ def shrunk(name: str, **overrides: Any) -> ModelConfig:
     ).override(**overrides)
 
 
-def specimen(config: ModelConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> Spikformer:
+def specimen(config: ModelConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
     """A fresh network in eval mode whose norms have seen one batch and lean to firing, so that every layer does."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Spikformer(config).to(dtype)
+        model = build_model(config).to(dtype)
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
         for norm in norms:
             norm.momentum = 1.0

@@ -20,8 +20,9 @@ from spikformer.analysis.golden import FOLDER, VARIANTS, Golden, load_golden
 from spikformer.analysis.recorder import spike_counts
 from spikformer.analysis.specimens import frames_for, random_spikes, shrunk, specimen
 from spikformer.config import ModelConfig
-from spikformer.layers.mixing import key_value_first, query_key_first
-from spikformer.models import Spikformer
+from spikformer.layers.attention import key_value_first, query_key_first
+from spikformer.layers.linear import batch_invariant
+from spikformer.models import SpikingNetwork, build_model
 from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, if_step, lif_step
 from spikformer.paper import PaperRow
 from spikformer.presets import get_preset, list_models
@@ -70,7 +71,7 @@ def _golden_parity(variant: str, folder: Path) -> list[Check]:
     return parity(load_golden(variant, folder))
 
 
-def _on_specimen(check: Callable[[str, Spikformer], list[Check]], name: str) -> list[Check]:
+def _on_specimen(check: Callable[[str, SpikingNetwork], list[Check]], name: str) -> list[Check]:
     return check(name, specimen(shrunk(name)))
 
 
@@ -111,7 +112,7 @@ def parity(golden: Golden) -> list[Check]:
     ]
 
 
-def _gradient_distance(model: Spikformer, expected: dict[str, Tensor]) -> float:
+def _gradient_distance(model: SpikingNetwork, expected: dict[str, Tensor]) -> float:
     ours = {name: x.grad.flatten() for name, x in model.named_parameters() if x.grad is not None}
     if ours.keys() != expected.keys():
         return float("inf")
@@ -121,7 +122,7 @@ def _gradient_distance(model: Spikformer, expected: dict[str, Tensor]) -> float:
 def parameter_count(name: str, config: ModelConfig, paper: PaperRow) -> list[Check]:
     """Parameters against the paper's table, whose last digit is sometimes rounded and sometimes cut."""
     with torch.device("meta"):
-        live = sum(parameter.numel() for parameter in Spikformer(config).parameters())
+        live = sum(parameter.numel() for parameter in build_model(config).parameters())
     hundredths = (live + paper.unused_parameters) / 1e4
     holds = round((paper.parameters_millions or 0) * 100) in (floor(hundredths), round(hundredths))
     unused = f" + {paper.unused_parameters:,} never used" if paper.unused_parameters else ""
@@ -129,14 +130,15 @@ def parameter_count(name: str, config: ModelConfig, paper: PaperRow) -> list[Che
     return [Check("Parameters as in the paper", name, seen, holds)]
 
 
-def batch_invariance(name: str, model: Spikformer) -> list[Check]:
+def batch_invariance(name: str, model: SpikingNetwork) -> list[Check]:
     """A sample's logits alone, among others, in another order and with other neighbours, to the last bit."""
-    error, _, alive = _batch_dependence(model)
+    with batch_invariant():
+        error, _, alive = _batch_dependence(model)
     claim = "A sample's logits do not depend on its batch (families made small, float64)"
     return [Check(claim, name, _bits(error), error == 0 and alive)]
 
 
-def batch_invariance_in_float32(name: str, model: Spikformer) -> list[Check]:
+def batch_invariance_in_float32(name: str, model: SpikingNetwork) -> list[Check]:
     """The same in the dtype that people use, where a sum may round otherwise and flip a spike here and there."""
     error, scale, alive = _batch_dependence(model.float())
     claim = "In float32 it depends on it by rounding at most (families made small)"
@@ -144,7 +146,7 @@ def batch_invariance_in_float32(name: str, model: Spikformer) -> list[Check]:
     return [Check(claim, name, f"within {error / scale:.0e} of the logits' spread", holds)]
 
 
-def _batch_dependence(model: Spikformer) -> tuple[float, float, bool]:
+def _batch_dependence(model: SpikingNetwork) -> tuple[float, float, bool]:
     """Largest difference of logits between batches, the logits' spread, and whether samples differ at all."""
     x = frames_for(model.config, batch_size=5, dtype=model.like.dtype)
     batch = x.ndim - 4
@@ -159,11 +161,11 @@ def _batch_dependence(model: Spikformer) -> tuple[float, float, bool]:
     return error, float(together.std()), bool((together[0] != together[1]).any())
 
 
-def streaming(name: str, model: Spikformer) -> list[Check]:
+def streaming(name: str, model: SpikingNetwork) -> list[Check]:
     """Moving frames step by step with explicit state, against all steps at once, to the last bit."""
     frames = torch.stack([frames_for(model.config, batch_size=3, seed=seed, steps=False) for seed in range(4)])
     counts = spike_counts(model, frames)
-    with torch.no_grad():
+    with torch.no_grad(), batch_invariant():
         at_once = model.forward_steps(frames)
         state = model.initial_state(batch_size=3)
         stepwise = []
@@ -202,7 +204,8 @@ def neuron_gradients(neuron: SpikingNeuron) -> list[Check]:
         loss = (spikes * weights[:-1]).sum() + (voltage * weights[-1]).sum()
         return [spikes, voltage, *torch.autograd.grad(loss, [*inputs, *subject.parameters()])]
 
-    by_hand, by_autograd = gradients(lambda n, x, v: n(x, v)), gradients(run_by_steps)
+    by_hand = gradients(lambda n, x, v: n(x, v, return_state=True))
+    by_autograd = gradients(run_by_steps)
     error = max(_distance(a, b) for a, b in zip(by_hand, by_autograd, strict=True))
     subject = f"{type(neuron).__name__}({neuron.extra_repr()})"
     holds = error <= 1e-12 and 0 < by_hand[0].mean().item() < 1
@@ -216,7 +219,13 @@ def run_by_steps(neuron: SpikingNeuron, current: Tensor, voltage: Tensor) -> tup
     spikes = []
     for x in current:
         fired, voltage = step(
-            x, voltage, v_threshold=d.v_threshold, v_reset=d.v_reset, surrogate=d.surrogate, alpha=d.alpha
+            x,
+            voltage,
+            v_threshold=d.v_threshold,
+            v_reset=d.v_reset,
+            surrogate=d.surrogate,
+            alpha=d.alpha,
+            detach_reset=d.detach_reset,
         )
         spikes.append(fired)
     return torch.stack(spikes), voltage

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spikformer.cli.watching import Watched
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _watch(options: Options) -> Iterator[tuple[Spikformer, Watched]]:
+def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
     from spikformer.cli.watching import choose_samples, watch_files, watch_samples
     from spikformer.cli.weights import load_trained, open_data
 
@@ -91,7 +91,7 @@ def _watch(options: Options) -> Iterator[tuple[Spikformer, Watched]]:
     yield from ((model, each) for each in watch_samples(model, data, options.split, places))
 
 
-def _check(options: Options, model: Spikformer) -> None:
+def _check(options: Options, model: SpikingNetwork) -> None:
     config = model.config
     if config.attention == "none":
         raise ValueError("This network's attention is 'none': no patch looks at another, so there is nothing to draw.")
@@ -102,7 +102,7 @@ def _check(options: Options, model: Spikformer) -> None:
             raise ValueError(f"--{name} must be from 1 to {count} for this network, got {given}.")
 
 
-def _figure(model: Spikformer, watched: Watched, options: Options) -> Figure:
+def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
     from spikformer.visualise.attention_maps import attention_figure
     from spikformer.visualise.tiles import sample_picture
 
@@ -118,7 +118,7 @@ def _figure(model: Spikformer, watched: Watched, options: Options) -> Figure:
     )
 
 
-def attention_grids(model: Spikformer, watched: Watched, head: int | None = None) -> np.ndarray:
+def attention_grids(model: SpikingNetwork, watched: Watched, head: int | None = None) -> np.ndarray:
     """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
     import numpy as np
 

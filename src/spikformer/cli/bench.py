@@ -128,7 +128,7 @@ def _plain(model: Any, threads: int) -> Callable[[Tensor], Tensor]:
 
     keep_freed_memory()
     torch.set_num_threads(threads)
-    dtype = model.head.weight.dtype
+    dtype = model.like.dtype
 
     def answer(inputs: Tensor) -> Tensor:
         with torch.no_grad():

@@ -20,7 +20,7 @@ from spikformer.vocabulary import SILENT
 if TYPE_CHECKING:
     from spikformer.data import DataSet
     from spikformer.engine import Engine
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
     from spikformer.training import Evaluation, Reading
 
 
@@ -74,7 +74,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _evaluate(model: Spikformer | Engine, data: DataSet, options: Options, reading: Reading) -> Evaluation:
+def _evaluate(model: SpikingNetwork | Engine, data: DataSet, options: Options, reading: Reading) -> Evaluation:
     import torch
 
     from spikformer.engine import Engine

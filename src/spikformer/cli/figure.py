@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spikformer.cli.watching import Watched
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 Split = Literal["train", "validation", "test"]
 
@@ -184,7 +184,7 @@ def _products(options: Products) -> Figure:
     return products_figure(values, config.attention_v_threshold, config.surrogate, config.surrogate_alpha)
 
 
-def _collect_products(path: Path, options: Products) -> tuple[Spikformer, np.ndarray]:
+def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np.ndarray]:
     import numpy as np
     import torch
 
@@ -233,7 +233,7 @@ def _events(options: Events) -> Figure:
     return events_and_spikes_figure(watched.sample, maps, watched.title)
 
 
-def _watch_one(options: _OneSample) -> tuple[Spikformer, Watched]:
+def _watch_one(options: _OneSample) -> tuple[SpikingNetwork, Watched]:
     from spikformer.cli.watching import watch_files, watch_samples
     from spikformer.cli.weights import load_trained, open_data
 

@@ -16,7 +16,7 @@ import tyro
 from spikformer.cli.terminal import say
 
 if TYPE_CHECKING:
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ def run(options: Options) -> int:
         return 0
     config = model.config
     say(
-        f"Spikformer-{config.depth}-{config.embed_dim}: {parameters:,} parameters, {config.num_heads} heads, "
+        f"{config.title}: {parameters:,} parameters, {options.num_heads} heads, "
         f"T = {config.time_steps}, {config.num_classes} classes."
     )
     say(f"Wrote {output}")
     return 0
 
 
-def _note_data(model: Spikformer, name: str, path: Path | None) -> None:
+def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
     from spikformer.cli.weights import check_fits
     from spikformer.data import open_for_model
 

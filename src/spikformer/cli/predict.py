@@ -19,7 +19,7 @@ from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
     from spikformer.engine import Engine
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,14 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
-def _answer(model: Spikformer | Engine, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
+def _answer(model: SpikingNetwork | Engine, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
     import torch
 
     from spikformer.data import read_sample
     from spikformer.data.dataset import prepare
     from spikformer.engine import Engine
+    from spikformer.models.inputs import check_finite
     from spikformer.training import is_silent
 
     if path.is_dir():
@@ -66,8 +67,9 @@ def _answer(model: Spikformer | Engine, about: dict[str, Any], path: Path, top: 
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
     inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
+    check_finite(inputs)
     with torch.no_grad():
-        taken = inputs if isinstance(model, Engine) else inputs.to(model.head.weight.dtype)
+        taken = inputs if isinstance(model, Engine) else inputs.to(model.like.dtype)
         readouts = torch.as_tensor(model.forward_steps(taken))
     if is_silent(readouts, torch.as_tensor(model.resting_readout())):
         return {"file": str(path), "silent": True, "classes": []}

@@ -21,7 +21,7 @@ from spikformer.cli.watching import Watched, choose_samples, watch_samples
 from spikformer.cli.weights import load_trained, open_data
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
 from spikformer.training import Evaluation, Reading, RunFolder, evaluate, get_recipe
@@ -39,7 +39,7 @@ class _Trained:
 
     kind: str
     epoch: int
-    model: Spikformer
+    model: SpikingNetwork
     sha256: str
 
     def weights(self, history: History, found: Evaluation) -> Weights:
@@ -179,7 +179,7 @@ def _read_environment(path: Path) -> dict[str, Any]:
     return environment if isinstance(environment, dict) else {}
 
 
-def _sample(model: Spikformer, watched: Watched) -> Sample:
+def _sample(model: SpikingNetwork, watched: Watched) -> Sample:
     return Sample(
         picture=watched.sample,
         source=watched.source,
@@ -190,6 +190,6 @@ def _sample(model: Spikformer, watched: Watched) -> Sample:
     )
 
 
-def _traces(model: Spikformer, seen: Record) -> LayerTraces | None:
+def _traces(model: SpikingNetwork, seen: Record) -> LayerTraces | None:
     """Single neurons while the network saw a sample; None where none spikes."""
     return trace_layer(model, seen, chosen_layer(seen), _RASTER) if seen.spikes else None

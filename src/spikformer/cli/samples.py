@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from spikformer.data import DataSet
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Measured:
     """Where to compute; auto takes a GPU if there is one."""
 
 
-def open_measured(weights: Path, options: Measured) -> tuple[Spikformer, DataSet]:
+def open_measured(weights: Path, options: Measured) -> tuple[SpikingNetwork, DataSet]:
     """The model, on its device, and its data."""
     from spikformer.cli.weights import load_trained, open_data
     from spikformer.training.devices import choose_device
@@ -50,9 +50,9 @@ def open_measured(weights: Path, options: Measured) -> tuple[Spikformer, DataSet
     return model.to(device), data
 
 
-def batches(model: Spikformer, data: DataSet, split: str, max_samples: int, batch_size: int) -> Iterator[Tensor]:
+def batches(model: SpikingNetwork, data: DataSet, split: str, max_samples: int, batch_size: int) -> Iterator[Tensor]:
     """See `prepared_batches`; on the model's device, in its dtype."""
-    weight = model.head.weight
+    weight = model.like
     for inputs in prepared_batches(data, split, max_samples, batch_size):
         yield inputs.to(weight.device, weight.dtype)
 

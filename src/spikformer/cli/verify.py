@@ -34,7 +34,7 @@ def run(options: Options) -> int:
 
     from spikformer.analysis.golden import FOLDER
     from spikformer.analysis.verification import checks
-    from spikformer.neurons import backend
+    from spikformer.neurons import multistep as backend
 
     logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are no news here
     core = backend.describe()

@@ -17,7 +17,7 @@ from spikformer.training import is_silent
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Watched:
         return f"{self.source}: {truth}classified as {self.answer} ({self.confidence:.0%})"
 
 
-def watch_files(model: Spikformer, about: dict[str, Any], files: Sequence[Path]) -> Iterator[Watched]:
+def watch_files(model: SpikingNetwork, about: dict[str, Any], files: Sequence[Path]) -> Iterator[Watched]:
     """Pictures or recordings, brought into the form of the data that the model was trained on."""
     for path in files:
         yield _watch(model, about, read_sample(path, model.config, about), path.name, None)
 
 
-def watch_samples(model: Spikformer, data: DataSet, split: str, places: Sequence[int]) -> Iterator[Watched]:
+def watch_samples(model: SpikingNetwork, data: DataSet, split: str, places: Sequence[int]) -> Iterator[Watched]:
     """Samples of a split, by their places in it."""
     samples = data.split(split)
     for place in places:
@@ -59,8 +59,8 @@ def watch_samples(model: Spikformer, data: DataSet, split: str, places: Sequence
 
 
 @torch.no_grad()
-def _watch(model: Spikformer, about: dict[str, Any], sample: np.ndarray, source: str, label: str | None) -> Watched:
-    weight = model.head.weight
+def _watch(model: SpikingNetwork, about: dict[str, Any], sample: np.ndarray, source: str, label: str | None) -> Watched:
+    weight = model.like
     inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
     with record(model.eval()) as seen:
         readouts = model.forward_steps(inputs.to(weight.device, weight.dtype))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spikformer.data import DataSet
     from spikformer.engine import Engine
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 _REMEMBERED = ("name", "class_names", "events", "mean", "std")
 
 
-def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
+def load_trained(path: Path) -> tuple[SpikingNetwork, dict[str, Any]]:
     """The model, and what it remembers of its data; weights that remember too little are refused."""
     from spikformer.engine.file import is_engine_file
 
@@ -26,7 +26,7 @@ def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
     return model, _data_of(model, path)
 
 
-def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
+def load_answering(path: Path) -> tuple[SpikingNetwork | Engine, dict[str, Any]]:
     """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
     from spikformer.engine.file import is_engine_file
 
@@ -48,7 +48,7 @@ def _check_not_a_run(path: Path) -> None:
             raise IsADirectoryError(f"{path} is the folder of a run; give its weights, {path / name}.")
 
 
-def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:
+def _data_of(model: SpikingNetwork | Engine, path: Path) -> dict[str, Any]:
     about = model.about.get("data")
     if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED) or not _is_sound(about, model):
         raise ValueError(
@@ -60,7 +60,7 @@ def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:
     return about
 
 
-def _is_sound(about: dict[str, Any], model: Spikformer | Engine) -> bool:
+def _is_sound(about: dict[str, Any], model: SpikingNetwork | Engine) -> bool:
     """Whether what a file remembers has the form that `train` gives it."""
     channels = model.config.in_channels
 
@@ -79,7 +79,7 @@ def _is_sound(about: dict[str, Any], model: Spikformer | Engine) -> bool:
     )
 
 
-def open_data(model: Spikformer | Engine, about: dict[str, Any], path: Path | None) -> DataSet:
+def open_data(model: SpikingNetwork | Engine, about: dict[str, Any], path: Path | None) -> DataSet:
     """The data that weights remember, in the model's form; another is refused."""
     from spikformer.data import open_for_model
 
@@ -89,7 +89,7 @@ def open_data(model: Spikformer | Engine, about: dict[str, Any], path: Path | No
     return data
 
 
-def check_fits(data: DataSet, model: Spikformer | Engine, about: dict[str, Any]) -> None:
+def check_fits(data: DataSet, model: SpikingNetwork | Engine, about: dict[str, Any]) -> None:
     trained = about["class_names"]
     if list(data.class_names) != trained:
         raise ValueError(

@@ -192,7 +192,10 @@ class _Reader(Dataset[Batch]):
         for candidate in range(index, index + (_PATIENCE if self.replace else 1)):
             place = candidate % len(self.samples)
             try:
-                return place, self.samples[place]
+                sample = self.samples[place]
+                if sample.dtype.kind == "f" and not np.isfinite(sample).all():
+                    raise ValueError(f"Sample {place} holds NaN or infinity.")
+                return place, sample
             except (ValueError, OSError) as error:
                 reasons.append(str(error))
         return None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spikformer.config import ModelConfig
+from spikformer.config import NetworkConfig
 from spikformer.engine.autotune import density_thresholds
 from spikformer.engine.file import Compiled, read_compiled, write_compiled
 from spikformer.engine.inputs import as_frame, as_frames
@@ -30,7 +30,7 @@ from spikformer.engine.reference import pack_spikes, unpack_spikes
 from spikformer.frames import check_frame
 
 if TYPE_CHECKING:
-    from spikformer.models import Spikformer
+    from spikformer.models import SpikingNetwork
 
 Mode = Literal["auto", "events", "dense"]
 _MODES: tuple[Mode, ...] = ("auto", "events", "dense")
@@ -85,10 +85,10 @@ class Engine:
         return self._compiled.program
 
     @property
-    def config(self) -> ModelConfig:
+    def config(self) -> NetworkConfig:
         """Of the network that was compiled."""
         if self._compiled.config is None:
-            raise AttributeError("This engine was made from a program alone, which has no ModelConfig.")
+            raise AttributeError("This engine was made from a program alone, which has no config.")
         return self._compiled.config
 
     @property
@@ -327,7 +327,7 @@ class Engine:
         return np.ascontiguousarray(voltages)
 
 
-def compile_engine(source: Spikformer | str | os.PathLike[str], num_threads: int | None = None) -> Engine:
+def compile_engine(source: SpikingNetwork | str | os.PathLike[str], num_threads: int | None = None) -> Engine:
     """Turn a trained model, or a weights file, into an engine. Of a file, without importing torch.
 
     `num_threads` is by default OMP_NUM_THREADS, else the cores that this process may use.

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spikformer.config import ModelConfig
+from spikformer.config import NetworkConfig
+from spikformer.engine.lowering import architecture_of, config_of
 from spikformer.engine.program import OP_NAMES, OPS, Neuron, Op, Program
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
 from spikformer.vocabulary import shown
@@ -28,7 +29,7 @@ class Compiled:
     """A program, and what its file says besides."""
 
     program: Program
-    config: ModelConfig | None = None
+    config: NetworkConfig | None = None
     about: dict[str, Any] = field(default_factory=dict)
     density_threshold: float | None = None
     """For the same bits on every machine; None leaves it to a measurement."""
@@ -47,6 +48,7 @@ def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "program": json.dumps(described),
+        "architecture": "" if compiled.config is None else architecture_of(compiled.config),
         "config": json.dumps(compiled.config and compiled.config.to_dict()),
         "about": json.dumps(compiled.about),
         "density_threshold": json.dumps(compiled.density_threshold),
@@ -87,15 +89,16 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
         try:
             _program(described, _Arrays(file, read=False))  # shapes first, so that no memory is taken in vain
             program = _program(described, _Arrays(file, read=True))
-            return Compiled(program, _checked_config(config, program), about, threshold)
+            architecture = file.metadata.get("architecture", "")
+            return Compiled(program, _checked_config(architecture, config, program), about, threshold)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
 
 
-def _checked_config(fields: dict[str, Any] | None, program: Program) -> ModelConfig | None:
+def _checked_config(architecture: str, fields: dict[str, Any] | None, program: Program) -> NetworkConfig | None:
     if fields is None:
         return None
-    config = ModelConfig.from_dict(fields)
+    config = config_of(architecture, fields)
     for name in ("in_channels", "num_classes", "time_steps", "image_size"):
         if getattr(config, name) != getattr(program, name):
             raise ValueError(f"its config has another {name} than its program.")

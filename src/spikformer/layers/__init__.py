@@ -1,22 +1,26 @@
-"""The parts of the network, from a conv-norm-spike unit to the encoder block."""
+"""The parts of a network, from a conv-norm-spike unit to the encoder block: they take sizes and make neurons."""
 
-from spikformer.layers.attention import AttentionState, SpikingSelfAttention
-from spikformer.layers.block import BlockState, EncoderBlock
-from spikformer.layers.mlp import MLPState, SpikingMLP
-from spikformer.layers.products import Linear
-from spikformer.layers.spiking import SpikingConv, SpikingLinear
-from spikformer.layers.stem import SpikingPatchSplitting, StemState
+from spikformer.layers.attention import AttentionVariant, SpikingSelfAttention, TokenMixing, register_attention
+from spikformer.layers.block import EncoderBlock, SpikingMLP
+from spikformer.layers.conv import ConvNorm, SpikingConv
+from spikformer.layers.linear import Linear, LinearNorm, SpikingLinear, batch_invariant
+from spikformer.layers.stem import SpikingPatchSplitting
+from spikformer.layers.time import Stream, StreamState
 
 __all__ = [
-    "AttentionState",
-    "BlockState",
+    "AttentionVariant",
+    "ConvNorm",
     "EncoderBlock",
     "Linear",
-    "MLPState",
+    "LinearNorm",
     "SpikingConv",
     "SpikingLinear",
     "SpikingMLP",
     "SpikingPatchSplitting",
     "SpikingSelfAttention",
-    "StemState",
+    "Stream",
+    "StreamState",
+    "TokenMixing",
+    "batch_invariant",
+    "register_attention",
 ]

@@ -1,98 +1,215 @@
 """Spiking Self Attention and its variants (paper Sec. 3.3, Tab. 1, 5 and 6).
 
-A variant is three choices: what Q and K pass through, what V passes through, and how they mix.
-
-    attention              Q, K          V        mixing
-    ssa                    spikes        spikes   Q Kᵀ V · s
-    random                 spikes        spikes   Q Kᵀ V · s, with the Q and K layers frozen as they were initialised
-    identity               floats        spikes   Q Kᵀ V · s                   (A_I)
-    relu, leaky_relu       rectified     spikes   Q Kᵀ V · s
-    softmax                floats        spikes   Softmax(Q Kᵀ / √d) V         (VSA)
-    softmax_float_value    floats        floats   Softmax(Q Kᵀ / √d) V         (VSA V_F)
-    none                   –             spikes   V: no mixing between tokens
+Without softmax the product of Q, K and V is associative: (Q Kᵀ) V costs 2 N² d, Q (Kᵀ V) costs 2 N d². On spikes both
+are sums of integers, so the order is free to the last bit, in float32 as long as no count exceeds 2²⁴.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spikformer.config import ModelConfig
-from spikformer.layers.mixing import TokenMixing
-from spikformer.layers.spiking import SpikingLinear
-from spikformer.neurons import Activation, SpikingNeuron, build_neuron
+from spikformer.config import add_choice
+from spikformer.layers.linear import SpikingLinear, by_sample
+from spikformer.layers.time import Stream, fire, merge_time, over_time, split_time
+from spikformer.neurons import LIF, Activation, NeuronFactory
+
+Operand = Literal["query", "key", "value"]
+_half_lif = partial(LIF, v_threshold=0.5)
 
 
-class AttentionState(NamedTuple):
-    """Voltages [B, N, D]; None is a neuron at rest, or a float where a variant has no neuron."""
+def query_key_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """(Q Kᵀ) V on [B, h, N, d]."""
+    return (query @ key.transpose(-2, -1)) @ value
 
-    query: Tensor | None = None
-    key: Tensor | None = None
-    value: Tensor | None = None
-    mixed: Tensor | None = None
-    projection: Tensor | None = None
+
+def key_value_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Q (Kᵀ V) on [B, h, N, d]."""
+    return query @ (key.transpose(-2, -1) @ value)
+
+
+def linear_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Q Kᵀ V in the cheaper order: Kᵀ V first where there are more tokens N than features d in a head."""
+    if torch.jit.is_tracing():  # where sizes are unknown, and either order is right
+        return query_key_first(query, key, value)
+    num_tokens, head_dim = query.shape[-2:]
+    product = key_value_first if num_tokens > head_dim else query_key_first
+    return product(query, key, value)
+
+
+def softmax_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Vanilla self attention (VSA): Softmax(Q Kᵀ / √d) V."""
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    return torch.softmax(scores, dim=-1) @ value
+
+
+@dataclass(frozen=True)
+class AttentionVariant:
+    """What Q, K and V pass through, how they mix, and what becomes of the result.
+
+    "spikes" is the network's neuron, another word an activation, None a variant without that operand.
+    """
+
+    product: Callable[..., Tensor] | None
+    """Of those operands that there are, as heads [B, h, N, d]; None passes V on, without mixing tokens."""
+    query: str | None = "spikes"
+    key: str | None = "spikes"
+    value: str | None = "spikes"
+    scaled: bool = True
+    """Whether the product is multiplied by the attention scale s."""
+    gate: Operand | None = None
+    """An operand that the spikes of the product multiply, as a mask over tokens or channels."""
+    frozen: bool = False
+    """Whether Q and K keep their initial weights."""
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        there: dict[Operand, str | None] = {"query": self.query, "key": self.key, "value": self.value}
+        return tuple(operand for operand, passes in there.items() if passes is not None)
+
+
+_ORDER: tuple[Operand, ...] = ("value", "query", "key")  # in which they run, and streams keep their voltages
+_ATTENTIONS: dict[str, AttentionVariant] = {
+    "ssa": AttentionVariant(linear_product),
+    "random": AttentionVariant(linear_product, frozen=True),
+    "identity": AttentionVariant(linear_product, "identity", "identity"),  # A_I
+    "relu": AttentionVariant(linear_product, "relu", "relu"),
+    "leaky_relu": AttentionVariant(linear_product, "leaky_relu", "leaky_relu"),
+    "softmax": AttentionVariant(softmax_product, "identity", "identity", scaled=False),  # VSA
+    "softmax_float_value": AttentionVariant(softmax_product, *3 * ("identity",), scaled=False),  # VSA V_F
+    "none": AttentionVariant(None, None, None),
+}
+
+
+def register_attention(name: str, variant: AttentionVariant) -> None:
+    """Let configs and layers name an attention variant from outside the package."""
+    add_choice("attention", name)
+    _ATTENTIONS[name] = variant
 
 
 class SpikingSelfAttention(nn.Module):
     """SSA: SN(BN(Linear(SN₀.₅(Q Kᵀ V · s)))) on tokens [T, B, N, D], each time step on its own."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        neuron: NeuronFactory = LIF,
+        product_neuron: NeuronFactory = _half_lif,
+        *,
+        variant: str = "ssa",
+        scale: float = 0.125,
+        learnable_scale: bool = False,
+        qk_pool: int = 1,
+        qkv_bias: bool = True,
+    ) -> None:
         super().__init__()
+        row = _ATTENTIONS[variant]
+        self.operands, self.gate, self.num_heads = row.operands, row.gate, num_heads
 
-        def project(bias: bool, neuron: SpikingNeuron | Activation) -> SpikingLinear:
-            return SpikingLinear(config.embed_dim, config.embed_dim, bias, neuron)
+        def project(passes: str) -> SpikingLinear:
+            return SpikingLinear(dim, dim, qkv_bias, neuron if passes == "spikes" else partial(Activation, passes))
 
-        self.mixes = config.attention != "none"
-        if self.mixes:
-            self.query = project(config.qkv_bias, _query_key_neuron(config))
-            self.key = project(config.qkv_bias, _query_key_neuron(config))
-            self.mixing = TokenMixing(config)
-        self.value = project(config.qkv_bias, _value_neuron(config))
-        self.neuron = build_neuron(config, config.attention_v_threshold)
-        self.projection = project(True, build_neuron(config))
-        if config.attention == "random":
+        if row.query is not None:
+            self.query = project(row.query)
+        if row.key is not None:
+            self.key = project(row.key)
+        if row.product is not None:
+            self.mixing = TokenMixing(num_heads, row, scale=scale, learnable_scale=learnable_scale, qk_pool=qk_pool)
+        if row.value is not None:
+            self.value = project(row.value)
+        self.neuron = product_neuron()
+        self.projection = SpikingLinear(dim, dim, neuron=neuron)
+        if row.frozen:
             self.query.requires_grad_(False)
             self.key.requires_grad_(False)
 
-    def forward(self, x: Tensor, state: AttentionState | None = None) -> tuple[Tensor, AttentionState]:
-        state = state or AttentionState()
-        query_voltage = key_voltage = None
-        value, value_voltage = self.value(x, state.value)
-        mixed = value
-        if self.mixes:
-            query, query_voltage = self.query(x, state.query)
-            key, key_voltage = self.key(x, state.key)
-            mixed = self.mixing(query, key, value)
-        mixed, mixed_voltage = self.neuron(mixed, state.mixed)
-        out, projection_voltage = self.projection(mixed.to(value.dtype), state.projection)
-        return out, AttentionState(query_voltage, key_voltage, value_voltage, mixed_voltage, projection_voltage)
+    @property
+    def mixes(self) -> bool:
+        """Whether tokens see each other."""
+        return hasattr(self, "mixing")
 
-    def initial_state(self, batch_size: int, num_tokens: int, like: Tensor) -> AttentionState:
-        shape = (batch_size, num_tokens, like)
-        return AttentionState(
-            query=self.query.at_rest(*shape) if self.mixes else None,
-            key=self.key.at_rest(*shape) if self.mixes else None,
-            value=self.value.at_rest(*shape),
-            mixed=self.neuron.at_rest(batch_size, num_tokens, self.value.linear.out_features, like=like),
-            projection=self.projection.at_rest(*shape),
-        )
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        operands = {name: getattr(self, name)(x, stream) for name in _ORDER if name in self.operands}
+        mixed = self.mixing(*(operands[name] for name in self.operands)) if self.mixes else operands["value"]
+        spikes = fire(self.neuron, mixed, stream)
+        if self.gate is not None:
+            spikes = self._masked(operands[self.gate], spikes)
+        first = next(iter(operands.values()))
+        return self.projection(spikes.to(first.dtype), stream)  # after a product in full precision
+
+    def _masked(self, operand: Tensor, mask: Tensor) -> Tensor:
+        """An operand times a mask that has one token, or one channel in each head, or all of them."""
+        return merge_heads(split_heads(operand, self.num_heads) * split_heads(mask, self.num_heads))
 
 
-_FLOAT_QUERY_KEY = {
-    "identity": "identity",
-    "relu": "relu",
-    "leaky_relu": "leaky_relu",
-    "softmax": "identity",
-    "softmax_float_value": "identity",
-}
+class TokenMixing(nn.Module):
+    """The product of a variant on [T, B, N, D], such as Q Kᵀ V · s: the current of the neuron after attention.
+
+    A module of its own, so that hooks see what enters and leaves it. Computed and returned in float32 or wider:
+    fp16 cannot count beyond 2048.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        variant: AttentionVariant,
+        *,
+        scale: float = 0.125,
+        learnable_scale: bool = False,
+        qk_pool: int = 1,
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.variant, self.qk_pool = num_heads, variant, qk_pool
+        self.scale = nn.Parameter(torch.tensor(scale)) if learnable_scale else scale
+
+    @property
+    def softmax(self) -> bool:
+        return self.variant.product is softmax_product
+
+    def forward(self, *operands: Tensor) -> Tensor:
+        product = self.variant.product
+        assert product is not None  # or there is no such layer
+        dtype, time_steps = operands[0].dtype, operands[0].shape[0]
+        wide = torch.promote_types(dtype, torch.float32)
+        with without_autocast(operands[0].device):
+            heads = [split_heads(merge_time(x.to(wide)), self.num_heads) for x in self.pooled(*operands)]
+            mixed = split_time(merge_heads(by_sample(product, *heads)), time_steps)
+            return mixed * self.scale if self.variant.scaled else mixed
+
+    def pooled(self, *operands: Tensor) -> list[Tensor]:
+        """The operands, Q and K after their max-pool along tokens, if there is one."""
+        named = zip(self.variant.operands, operands, strict=True)
+        return [x if name == "value" or self.qk_pool == 1 else self._pool(x) for name, x in named]
+
+    def _pool(self, x: Tensor) -> Tensor:
+        return over_time(lambda tokens: pool_tokens(tokens, self.qk_pool), x)
 
 
-def _query_key_neuron(config: ModelConfig) -> SpikingNeuron | Activation:
-    if config.attention in ("ssa", "random"):
-        return build_neuron(config)
-    return Activation(_FLOAT_QUERY_KEY[config.attention])
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """[B, N, D] to [B, h, N, d]."""
+    return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)
 
 
-def _value_neuron(config: ModelConfig) -> SpikingNeuron | Activation:
-    return Activation("identity") if config.attention == "softmax_float_value" else build_neuron(config)
+def merge_heads(x: Tensor) -> Tensor:
+    """[B, h, N, d] to [B, N, D]."""
+    return x.transpose(-2, -3).flatten(-2)
+
+
+def pool_tokens(x: Tensor, kernel: int) -> Tensor:
+    """Max-pool along the tokens of [B, N, D], which keeps their number."""
+    return F.max_pool1d(x.transpose(-1, -2), kernel, stride=1, padding=kernel // 2).transpose(-1, -2)
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """Full precision inside; shapes-only devices have no autocast to switch off."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)

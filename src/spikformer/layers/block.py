@@ -1,38 +1,37 @@
-"""The encoder block: X' = X + SSA(X), X'' = X' + MLP(X'). Residual sums are small whole numbers, not spikes."""
+"""The MLP and the encoder block: X' = X + SSA(X), X'' = X' + MLP(X')."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from torch import Tensor, nn
 
-from spikformer.config import ModelConfig
-from spikformer.layers.attention import AttentionState, SpikingSelfAttention
-from spikformer.layers.mlp import MLPState, SpikingMLP
+from spikformer.layers.linear import SpikingLinear
+from spikformer.layers.time import Stream
+from spikformer.neurons import LIF, NeuronFactory
 
 
-class BlockState(NamedTuple):
-    """Voltages of one encoder block."""
+class SpikingMLP(nn.Module):
+    """Two layers of Linear → BN → SN on tokens [T, B, N, D]."""
 
-    attention: AttentionState | None = None
-    mlp: MLPState | None = None
+    def __init__(self, dim: int, hidden_dim: int, neuron: NeuronFactory = LIF) -> None:
+        super().__init__()
+        self.hidden = SpikingLinear(dim, hidden_dim, neuron=neuron)
+        self.output = SpikingLinear(hidden_dim, dim, neuron=neuron)
+
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        return self.output(self.hidden(x, stream), stream)
 
 
 class EncoderBlock(nn.Module):
-    """Attention and MLP, each beside a residual sum. No layer norm, dropout or drop-path."""
+    """Attention and MLP, each beside a residual sum. No layer norm, dropout or drop-path.
 
-    def __init__(self, config: ModelConfig) -> None:
+    What is summed is up to the two: spikes, whose sums are small integers, or membranes.
+    """
+
+    def __init__(self, attention: nn.Module, mlp: nn.Module) -> None:
         super().__init__()
-        self.attention = SpikingSelfAttention(config)
-        self.mlp = SpikingMLP(config)
+        self.attention = attention
+        self.mlp = mlp
 
-    def forward(self, x: Tensor, state: BlockState | None = None) -> tuple[Tensor, BlockState]:
-        state = state or BlockState()
-        attended, attention_state = self.attention(x, state.attention)
-        x = x + attended
-        refined, mlp_state = self.mlp(x, state.mlp)
-        return x + refined, BlockState(attention_state, mlp_state)
-
-    def initial_state(self, batch_size: int, num_tokens: int, like: Tensor) -> BlockState:
-        shape = (batch_size, num_tokens, like)
-        return BlockState(self.attention.initial_state(*shape), self.mlp.initial_state(*shape))
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        x = x + self.attention(x, stream)
+        return x + self.mlp(x, stream)

@@ -1,13 +1,16 @@
-"""The one place that merges and splits time.
+"""Time: the one place that merges and splits its axis, and that carries voltages from step to step.
 
 Convolutions, linear layers and norms know nothing of time: they see T·B samples. Neurons see the T steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
+
+from spikformer.neurons import SpikingNeuron
 
 
 def merge_time(x: Tensor) -> Tensor:
@@ -26,5 +29,53 @@ def over_time(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 def repeat_over_time(x: Tensor, time_steps: int) -> Tensor:
-    """One step [1, B, …] shown `time_steps` times, without a copy; several steps stay as they are."""
+    """One step [1, B, …] repeated `time_steps` times, without a copy; several steps stay as they are."""
     return x.expand(time_steps, *[-1] * (x.ndim - 1))
+
+
+class StreamState(NamedTuple):
+    """What a network remembers between two steps of a stream."""
+
+    batch_size: int
+    voltages: tuple[Tensor, ...] | None = None
+    """Of each layer of neurons, in the order they run, [B, …]; None is a network at rest."""
+
+
+class Stream:
+    """One step on its way through a network: each neuron takes its voltage as it runs, and leaves the new one.
+
+    Layers hand it on to what is inside them; without a stream (None), every neuron starts from rest.
+    """
+
+    def __init__(self, state: StreamState) -> None:
+        self._batch_size = state.batch_size
+        self._before: Iterator[Tensor] | None = None if state.voltages is None else iter(state.voltages)
+        self._after: list[Tensor] = []
+
+    def fire(self, neuron: SpikingNeuron, current: Tensor) -> Tensor:
+        """Spikes [T, …] of a neuron that goes on from its voltage."""
+        voltage = None
+        if self._before is not None:
+            voltage = next(self._before, None)
+            if voltage is None:
+                raise ValueError(f"The state has {len(self._after)} voltages, this network needs more; {_FIX}")
+        spikes, voltage = neuron(current, voltage, return_state=True)
+        self._after.append(voltage)
+        return spikes
+
+    def state(self) -> StreamState:
+        """The state after the step."""
+        left = 0 if self._before is None else sum(1 for _ in self._before)
+        if left:
+            raise ValueError(f"The state has {left} voltages more than this network; {_FIX}")
+        return StreamState(self._batch_size, tuple(self._after))
+
+
+_FIX = "make one with initial_state(batch_size)."
+
+
+def fire(neuron: nn.Module, current: Tensor, stream: Stream | None) -> Tensor:
+    """What a neuron, or an activation in its place, makes of currents [T, …]."""
+    if stream is None or not isinstance(neuron, SpikingNeuron):
+        return neuron(current)
+    return stream.fire(neuron, current)

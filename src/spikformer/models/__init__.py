@@ -1,8 +1,20 @@
-"""The network as a whole, its presets by name, and its weights on disk."""
+"""Networks, their presets by name, and their weights on disk."""
 
+from spikformer.layers.time import StreamState
+from spikformer.models.base import SpikingNetwork
 from spikformer.models.files import load, save
 from spikformer.models.official import from_official
-from spikformer.models.registry import create_model
-from spikformer.models.spikformer import ModelState, Spikformer
+from spikformer.models.registry import build_model, create_model, register_architecture
+from spikformer.models.spikformer import Spikformer
 
-__all__ = ["ModelState", "Spikformer", "create_model", "from_official", "load", "save"]
+__all__ = [
+    "Spikformer",
+    "SpikingNetwork",
+    "StreamState",
+    "build_model",
+    "create_model",
+    "from_official",
+    "load",
+    "register_architecture",
+    "save",
+]

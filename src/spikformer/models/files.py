@@ -14,9 +14,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from spikformer.config import ModelConfig
+from spikformer.config import NetworkConfig
+from spikformer.models.base import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
-from spikformer.models.spikformer import Spikformer
+from spikformer.models.registry import architecture_of, build_model, get_architecture
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
 from spikformer.vocabulary import shown
 
@@ -47,40 +48,55 @@ def save(model: nn.Module, path: str | os.PathLike[str]) -> None:
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
+        "architecture": architecture_of(model.config).name,
         "config": json.dumps(model.config.to_dict()),
         "about": json.dumps(model.about),
     }
     write_safetensors(Path(path), model.state_dict(), metadata)
 
 
-def load(path: str | os.PathLike[str]) -> Spikformer:
-    """The model in a file written by `save`, in eval mode, on the CPU, with the dtype it was saved in."""
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None,
+    time_steps: int | None = None,
+) -> SpikingNetwork:
+    """The model in a file written by `save`, in eval mode; its dtype and time steps are the file's unless given.
+
+    A file of an architecture from outside the package loads after its `register_architecture`.
+    """
     path = Path(path)
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
         fields, about = file.json("config", dict), file.json("about", dict) if "about" in file.metadata else {}
         try:
-            config = ModelConfig.from_dict(fields)
+            architecture = get_architecture(file.metadata.get("architecture", "spikformer"))
+            config = architecture.config_type.from_dict(fields)
         except ValueError as error:
-            raise ValueError(f"{path} holds a config that this release refuses: {error}") from None
+            raise ValueError(f"{path} holds a config that this release cannot build: {error}") from None
+        if time_steps is not None:
+            config = config.override(time_steps=time_steps)
         model = _unfilled(config, {name: read_tensor(file, name, "meta") for name in file.entries}, str(path))
         model = _filled(model, {name: read_tensor(file, name) for name in file.entries}, str(path))
     model.about = about
-    return model
+    return model.to(device=device, dtype=dtype)
 
 
-def assemble(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
+def assemble(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
     """A model in eval mode that owns exactly these tensors; any that is missing, extra or misshapen is named."""
     return _filled(_unfilled(config, tensors, source), tensors, source)
 
 
-def _unfilled(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
+def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
     """A model without memory, which tensors of these shapes and dtypes fit."""
     # Checked first, so that a forged depth cannot make us build for ever.
-    if config.depth + len(config.pool_stages) > len(tensors):
-        raise ValueError(f"{source} holds {len(tensors)} tensors, too few for {config.depth} blocks.")
+    if config.fewest_tensors > len(tensors):
+        raise ValueError(
+            f"{source} holds {len(tensors)} tensors, fewer than the {config.fewest_tensors} or more of its config."
+        )
     with torch.device("meta"):
-        model = Spikformer(config)
+        model = build_model(config)
     expected = model.state_dict()
     for problem, names in (
         ("lacks", expected.keys() - tensors.keys()),
@@ -88,9 +104,10 @@ def _unfilled(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -
     ):
         if names:
             raise ValueError(f"{source} {problem} {_listed(names)}; it does not fit its config.")
-    dtype = tensors["head.weight"].dtype
+    first = next(iter(expected))
+    dtype = tensors[first].dtype
     if not dtype.is_floating_point:
-        raise ValueError(f"{source}: head.weight should be of a floating-point type, is {dtype}.")
+        raise ValueError(f"{source}: {first} should be of a floating-point type, is {dtype}.")
     for name, like in expected.items():
         shape, wanted = tensors[name].shape, dtype if like.is_floating_point() else like.dtype
         if shape != like.shape:
@@ -102,7 +119,7 @@ def _unfilled(config: ModelConfig, tensors: Mapping[str, Tensor], source: str) -
     return model
 
 
-def _filled(model: Spikformer, tensors: Mapping[str, Tensor], source: str) -> Spikformer:
+def _filled(model: SpikingNetwork, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{source}: {name} holds NaN or infinity; its training went wrong before it was saved.")

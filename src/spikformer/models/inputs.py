@@ -1,21 +1,25 @@
-"""What a model says to an input it cannot take: what was expected, what was given, what to do."""
+"""Checks of a model's inputs: each error says what was expected, what was given and what to do.
+
+Shapes, dtype and device are checked in every call. Values are not, for a device would have to be waited for: loaders,
+`predict` and the engine check them where data enters, and `finite_checks()` makes a model do it.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from spikformer.config import ModelConfig
+from spikformer.config import NetworkConfig
 from spikformer.frames import check_frame, check_frames
-from spikformer.neurons.backend import is_observed
+from spikformer.layers.time import StreamState
 
 
-def check_input(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
-    """Still images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size and dtype, finite."""
+def check_input(x: Tensor, config: NetworkConfig, weight: Tensor) -> None:
+    """Static images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size and dtype."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Expected a torch.Tensor, got {type(x).__name__}; convert it with torch.as_tensor.")
     if not torch.jit.is_tracing():
@@ -26,7 +30,7 @@ def check_input(x: Tensor, config: ModelConfig, weight: Tensor) -> None:
     _check_values(x, weight)
 
 
-def check_stream(x: Tensor, config: ModelConfig, weight: Tensor, training: bool) -> None:
+def check_stream(x: Tensor, config: NetworkConfig, weight: Tensor, training: bool) -> None:
     """One frame [B, C, H, W]."""
     if training:
         raise ValueError(
@@ -39,29 +43,15 @@ def check_stream(x: Tensor, config: ModelConfig, weight: Tensor, training: bool)
     _check_values(x, weight)
 
 
-def check_state(state: Any, expected: Any) -> None:
-    """A tree of voltages of the same form as the expected one."""
-    given, wanted = list(_leaves(state)), list(_leaves(expected))
-    if [_form(leaf) for leaf in given] != [_form(leaf) for leaf in wanted]:
-        first = next((pair for pair in zip(given, wanted, strict=False) if _form(pair[0]) != _form(pair[1])), None)
-        found = (
-            f"{_form(first[0])} where {_form(first[1])} belongs" if first else f"{len(given)} of {len(wanted)} voltages"
-        )
+def check_state(state: StreamState, batch_size: int) -> None:
+    """A state of as many samples as the frame; neurons compare the shapes of their voltages."""
+    if not isinstance(state, StreamState):
+        raise ValueError(f"step expects a StreamState, got {type(state).__name__}; make one with initial_state.")
+    if state.batch_size != batch_size:
         raise ValueError(
-            f"The state does not fit this model and frame: it has {found}; make one with initial_state(batch_size)."
+            f"The state is for {state.batch_size} samples, the frame has {batch_size}; "
+            "make one with initial_state(batch_size)."
         )
-
-
-def _leaves(tree: Any) -> Iterator[Any]:
-    if isinstance(tree, tuple):
-        for branch in tree:
-            yield from _leaves(branch)
-    else:
-        yield tree
-
-
-def _form(leaf: Any) -> str:
-    return f"{leaf.dtype} {list(leaf.shape)}" if isinstance(leaf, Tensor) else type(leaf).__name__
 
 
 def _check_values(x: Tensor, weight: Tensor) -> None:
@@ -72,9 +62,27 @@ def _check_values(x: Tensor, weight: Tensor) -> None:
         raise ValueError(
             f"Expected {weight.dtype}, the model's dtype, got {x.dtype}; convert with x.to({weight.dtype}){scale}."
         )
-    # Neither a graph that is being made nor a tensor without data can be asked for its values.
-    hidden = x.is_meta or torch.compiler.is_compiling() or is_observed()
-    if type(x) is Tensor and not hidden and not torch.isfinite(x).all():
+    if _finite_checks:
+        check_finite(x)
+
+
+_finite_checks = False
+
+
+@contextmanager
+def finite_checks() -> Iterator[None]:
+    """Let every model in the process check its inputs for NaN and infinity, which waits for the device each time."""
+    global _finite_checks
+    before, _finite_checks = _finite_checks, True
+    try:
+        yield
+    finally:
+        _finite_checks = before
+
+
+def check_finite(x: Tensor) -> None:
+    """Raise ValueError where an input holds NaN or infinity."""
+    if not torch.isfinite(x).all():
         kind = "NaN" if torch.isnan(x).any() else "infinity"
         raise ValueError(f"Expected finite inputs, got {kind}; check the data and its normalisation.")
 

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from spikformer.layers.products import Conv2d, Linear
-from spikformer.layers.synced_norm import SyncedBatchNorm
-from spikformer.models.spikformer import Spikformer
+from spikformer.layers.conv import Conv2d
+from spikformer.layers.linear import Linear
+from spikformer.layers.sync_norm import SyncedBatchNorm
+from spikformer.models.base import SpikingNetwork
+from spikformer.models.registry import build_model
 
 _NORMS = (SyncedBatchNorm, nn.SyncBatchNorm)
 _EQUIVALENT: dict[type, tuple[type, ...]] = {
@@ -23,12 +25,12 @@ _EQUIVALENT: dict[type, tuple[type, ...]] = {
 _FREE = ("about", "config", "momentum", "training")  # attributes that leave an inference as it is
 
 
-def unwrap(model: nn.Module, caller: str) -> Spikformer:
-    """The Spikformer inside torch.compile, AveragedModel or a data-parallel wrapper; `caller` is for the error."""
-    while not isinstance(model, Spikformer):
+def unwrap(model: nn.Module, caller: str) -> SpikingNetwork:
+    """The network inside torch.compile, AveragedModel or a data-parallel wrapper; `caller` is for the error."""
+    while not isinstance(model, SpikingNetwork):
         inner = getattr(model, "_orig_mod", getattr(model, "module", None))
         if inner is None:
-            raise ValueError(f"{caller} expects a Spikformer, got {type(model).__name__}.")
+            raise ValueError(f"{caller} expects a network of this package, got {type(model).__name__}.")
         model = inner
     return model
 
@@ -45,13 +47,13 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def check_as_configured(model: Spikformer, caller: str) -> None:
+def check_as_configured(model: SpikingNetwork, caller: str) -> None:
     """Raise unless a model is what its config builds, so that config and weights say all there is to know of it.
 
     Parts must have the expected type and constants, and no hooks but those of `sf.record`.
     """
     with torch.device("meta"):
-        expected = dict(Spikformer(model.config).named_modules(remove_duplicate=False))
+        expected = dict(build_model(model.config).named_modules(remove_duplicate=False))
     found = dict(model.named_modules(remove_duplicate=False))
     names = [*expected, *(name for name in found if name not in expected)]
     for name in names:

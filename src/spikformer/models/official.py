@@ -20,9 +20,9 @@ from torch import Tensor
 
 from spikformer.config import ModelConfig
 from spikformer.disk import check_is_file
+from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
-from spikformer.models.spikformer import Spikformer
 from spikformer.presets import get_preset
 from spikformer.vocabulary import printable
 
@@ -57,7 +57,7 @@ def from_official(
     num_heads: int,
     time_steps: int | None = None,
     image_size: int | tuple[int, int] | None = None,
-) -> Spikformer:
+) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
 
     The image size is taken from the training arguments or the position embedding where the checkpoint has them;

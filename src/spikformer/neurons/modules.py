@@ -1,7 +1,7 @@
-"""Neurons as modules: they hold parameters, never state. Voltages come in and go out.
+"""Neurons as modules: they hold parameters, never state.
 
-spikes, voltage = neuron(current)             from rest; currents and spikes are [T, …], the voltage […]
-spikes, voltage = neuron(current, voltage)    going on where another call ended
+spikes = neuron(current)                                        from rest; currents and spikes are [T, …]
+spikes, voltage = neuron(current, voltage, return_state=True)   from a voltage […] that an earlier call returned
 """
 
 from __future__ import annotations
@@ -9,46 +9,57 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spikformer.config import ModelConfig
-from spikformer.neurons.dynamics import Dynamics
+from spikformer.config import NetworkConfig, add_choice
+from spikformer.neurons.functional import Dynamics, SurrogateGradient
 from spikformer.neurons.multistep import multistep
 from spikformer.vocabulary import Surrogate
 
+NeuronFactory = Callable[[], nn.Module]
+"""What layers make their neurons with: `LIF`, or `partial(LIF, v_threshold=0.5)`."""
+
 
 class SpikingNeuron(nn.Module):
-    """What LIF, IF and PLIF share; they differ in `leaky` and in their gain."""
+    """What LIF, IF and PLIF share; they differ in `leaky` and in their gain.
+
+    A neuron of your own derives from it: override `gain`, or `forward` with the same arguments and results.
+    """
 
     leaky = True
 
     def __init__(
         self,
         v_threshold: float = 1.0,
-        v_reset: float = 0.0,
-        surrogate: Surrogate = "sigmoid",
+        v_reset: float | None = 0.0,
+        surrogate: Surrogate | SurrogateGradient = "sigmoid",
         alpha: float = 4.0,
+        detach_reset: bool = True,
     ) -> None:
         super().__init__()
-        self.dynamics = Dynamics(self.leaky, v_threshold, v_reset, surrogate, alpha)
+        self.dynamics = Dynamics(self.leaky, v_threshold, v_reset, surrogate, alpha, detach_reset)
 
     def gain(self) -> float | Tensor:
         """The share of the input current that reaches the membrane in one step: 1/τ."""
         return 1.0
 
-    def forward(self, current: Tensor, voltage: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return multistep(current, voltage, self.gain(), self.dynamics)
-
-    def at_rest(self, *shape: int, like: Tensor) -> Tensor:
-        """The voltage before the first step, never narrower than float32."""
-        return like.new_full(shape, self.dynamics.v_reset, dtype=torch.promote_types(like.dtype, torch.float32))
+    def forward(
+        self, current: Tensor, voltage: Tensor | None = None, return_state: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Spikes [T, …], and on request the voltage […] after them; without one it starts from rest."""
+        spikes, voltage = multistep(current, voltage, self.gain(), self.dynamics)
+        return (spikes, voltage) if return_state else spikes
 
     def extra_repr(self) -> str:
         d = self.dynamics
-        return f"v_threshold={d.v_threshold:g}, v_reset={d.v_reset:g}, {d.surrogate}(α={d.alpha:g})"
+        surrogate = "own surrogate" if callable(d.surrogate) else f"{d.surrogate}(α={d.alpha:g})"
+        reset = "v_reset=None" if d.v_reset is None else f"v_reset={d.v_reset:g}"
+        return f"v_threshold={d.v_threshold:g}, {reset}, {surrogate}" + ("" if d.detach_reset else ", attached reset")
 
 
 class IF(SpikingNeuron):
@@ -64,11 +75,12 @@ class _LeakyNeuron(SpikingNeuron):
         self,
         tau: float = 2.0,
         v_threshold: float = 1.0,
-        v_reset: float = 0.0,
-        surrogate: Surrogate = "sigmoid",
+        v_reset: float | None = 0.0,
+        surrogate: Surrogate | SurrogateGradient = "sigmoid",
         alpha: float = 4.0,
+        detach_reset: bool = True,
     ) -> None:
-        super().__init__(v_threshold, v_reset, surrogate, alpha)
+        super().__init__(v_threshold, v_reset, surrogate, alpha, detach_reset)
         self._hold(tau)
 
     @abstractmethod
@@ -116,28 +128,45 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Activation(nn.Module):
-    """A plain function behind a neuron's interface, where a variant or the ANN twin wants floats: no voltage."""
+    """A function in a neuron's place, where a variant or the conventional (ANN) twin passes floats on."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
 
-    def forward(self, current: Tensor, voltage: Tensor | None = None) -> tuple[Tensor, None]:
-        return _ACTIVATIONS[self.name](current), None
-
-    def at_rest(self, *shape: int, like: Tensor) -> None:
-        return None
+    def forward(self, current: Tensor) -> Tensor:
+        return _ACTIVATIONS[self.name](current)
 
     def extra_repr(self) -> str:
         return self.name
 
 
-def build_neuron(config: ModelConfig, v_threshold: float | None = None) -> SpikingNeuron | Activation:
-    """The neuron that a config asks for, at its usual threshold unless another is given."""
-    if config.neuron in ("relu", "gelu"):
-        return Activation(config.neuron)
-    threshold = config.v_threshold if v_threshold is None else v_threshold
-    common = (threshold, config.v_reset, config.surrogate, config.surrogate_alpha)
-    if config.neuron == "if":
-        return IF(*common)
-    return (PLIF if config.neuron == "plif" else LIF)(config.tau, *common)
+_NEURONS: dict[str, Callable[..., nn.Module]] = {
+    "lif": LIF,
+    "if": lambda tau, **dynamics: IF(**dynamics),
+    "plif": PLIF,
+    "relu": lambda **_: Activation("relu"),
+    "gelu": lambda **_: Activation("gelu"),
+}
+
+
+def register_neuron(name: str, factory: Callable[..., nn.Module]) -> None:
+    """Let configs name a neuron from outside the package.
+
+    `factory` is called with the config's `tau, v_threshold, v_reset, surrogate, alpha, detach_reset` by keyword.
+    """
+    add_choice("neuron", name)
+    _NEURONS[name] = factory
+
+
+def neuron_factory(config: NetworkConfig, **changes: Any) -> NeuronFactory:
+    """A function that makes the neuron of a config, with some of its constants changed: `v_threshold=0.5`."""
+    constants = {
+        "tau": config.tau,
+        "v_threshold": config.v_threshold,
+        "v_reset": config.v_reset,
+        "surrogate": config.surrogate,
+        "alpha": config.surrogate_alpha,
+        "detach_reset": config.detach_reset,
+    }
+    return partial(_NEURONS[config.neuron], **constants | changes)

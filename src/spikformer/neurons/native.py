@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 import spikformer._native as _native
-from spikformer.neurons.dynamics import Dynamics
-from spikformer.neurons.reference import empty_over_time
+from spikformer.neurons.functional import Dynamics, empty_over_time
 
 build_info = _native.build_info
 
@@ -49,14 +48,14 @@ def backward(
         _rows(grad_current),
         _rows(grad_initial[None])[0],
         *_constants(gain, dynamics),
-        dynamics.surrogate,
+        str(dynamics.surrogate),
         dynamics.alpha,
     )
     return grad_current, grad_initial, membrane.new_tensor(grad_gain)
 
 
 def _constants(gain: float | Tensor, dynamics: Dynamics) -> tuple[float, float, float, float]:
-    return float(gain), float(dynamics.leaky), dynamics.v_threshold, dynamics.v_reset
+    return float(gain), float(dynamics.leaky), dynamics.v_threshold, dynamics.rest
 
 
 def _laid_out_as(x: Tensor, like: Tensor, repeats: bool = True) -> Tensor:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+
+from spikformer.models import SpikingNetwork
 
 
-def build_optimiser(model: nn.Module, weight_decay: float) -> torch.optim.AdamW:
-    """Only matrices and kernels decay: everything else that learns has one axis or none."""
-    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+def build_optimiser(model: SpikingNetwork, weight_decay: float) -> torch.optim.AdamW:
+    """Only matrices and kernels decay, as the model says."""
+    kept = model.no_weight_decay()
+    learning = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     groups = [
-        {"params": [parameter for parameter in learning if parameter.ndim > 1], "weight_decay": weight_decay},
-        {"params": [parameter for parameter in learning if parameter.ndim <= 1], "weight_decay": 0.0},
+        {
+            "params": [parameter for name, parameter in learning.items() if name not in kept],
+            "weight_decay": weight_decay,
+        },
+        {"params": [parameter for name, parameter in learning.items() if name in kept], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups)
 

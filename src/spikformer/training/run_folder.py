@@ -30,7 +30,7 @@ from typing import Any
 
 from spikformer.data import DataSet
 from spikformer.disk import TEMP_SUFFIX, remove_stale, write_atomically
-from spikformer.models import Spikformer, save
+from spikformer.models import SpikingNetwork, save
 from spikformer.training.bounded import read_bounded, read_json
 from spikformer.training.devices import launch_id
 from spikformer.training.recipe import Recipe
@@ -152,7 +152,7 @@ class RunFolder:
                 f"{len(data.split('train'))}; give it the same data."
             )
 
-    def check_room(self, model: Spikformer) -> None:
+    def check_room(self, model: SpikingNetwork) -> None:
         """Raises where the run's files cannot be written; temporary files that a kill left are removed first."""
         for temp in self.path.glob(f".*{TEMP_SUFFIX}"):
             remove_stale(temp)
@@ -210,7 +210,7 @@ class RunFolder:
         except ValueError as error:
             raise ValueError(f"{self._description} holds settings that this release cannot use: {error}") from None
 
-    def keep(self, model: Spikformer, history: Sequence[dict[str, float]], *, best: bool) -> None:
+    def keep(self, model: SpikingNetwork, history: Sequence[dict[str, float]], *, best: bool) -> None:
         """What a finished epoch leaves, the weights first."""
         if best:
             save(model, self.best)

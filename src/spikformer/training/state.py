@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 from spikformer.models.files import read_tensor, write_safetensors
 from spikformer.tensorfile import open_tensors
 
@@ -65,9 +65,9 @@ def save_state(
     path: Path,
     recipe: Mapping[str, Any],
     progress: Progress,
-    model: Spikformer,
+    model: SpikingNetwork,
     optimiser: torch.optim.Optimizer,
-    average: Spikformer | None,
+    average: SpikingNetwork | None,
     scaler: Mapping[str, Any] | None,
 ) -> None:
     """Write all of it; what was there before is replaced only by a whole file."""
@@ -97,7 +97,7 @@ class SavedState:
     scaler: dict[str, Any] | None
     tensors: dict[str, Tensor]
 
-    def restore(self, model: Spikformer, optimiser: torch.optim.Optimizer, average: Spikformer | None) -> None:
+    def restore(self, model: SpikingNetwork, optimiser: torch.optim.Optimizer, average: SpikingNetwork | None) -> None:
         """Put weights, moments and average where they belong; anything missing or misshapen is refused."""
         self._fill(model, "model.")
         if average is not None:
@@ -119,7 +119,7 @@ class SavedState:
     def _misfit(self) -> ValueError:
         return ValueError(f"{self.path} does not fit the model of this recipe; start anew.")
 
-    def _fill(self, model: Spikformer, prefix: str) -> None:
+    def _fill(self, model: SpikingNetwork, prefix: str) -> None:
         part = {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
         expected = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
         if {name: (value.shape, value.dtype) for name, value in part.items()} != expected:

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from spikformer.data import DataSet, Loader
 from spikformer.data.augmentation import Augmenter
 from spikformer.data.loading import Batch
-from spikformer.layers.synced_norm import sync_norms
-from spikformer.models import Spikformer
+from spikformer.layers.sync_norm import sync_norms
+from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.averaging import WeightAverage
 from spikformer.training.evaluation import Evaluation, Reading, evaluate
 from spikformer.training.events import DivergedError, Epoch, Step
@@ -60,7 +60,7 @@ class Trainer:
         self.silent = False
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
-        self.model = Spikformer(recipe.model)
+        self.model = build_model(recipe.model)
         self.model.about = {"data": data.about()}
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
@@ -104,11 +104,11 @@ class Trainer:
                 raise ValueError(f"{saved.path} holds no readable loss scaler; it is damaged, start anew.") from None
 
     @property
-    def average(self) -> Spikformer | None:
+    def average(self) -> SpikingNetwork | None:
         return self._average.model if self._average else None
 
     @property
-    def finished_model(self) -> Spikformer:
+    def finished_model(self) -> SpikingNetwork:
         """What is validated, tested and saved."""
         return self.average or self.model
 
@@ -117,7 +117,7 @@ class Trainer:
         while self.progress.epoch < self.recipe.total_epochs and not self.stopped:
             yield from self._run_epoch(stop)
 
-    def evaluate(self, split: str, model: Spikformer | None = None) -> Evaluation:
+    def evaluate(self, split: str, model: SpikingNetwork | None = None) -> Evaluation:
         reading = Reading(
             batch_size=self._part_size(),
             workers=self.workers,
@@ -202,7 +202,7 @@ class Trainer:
         samples, labels = self.fabric.to_device(batch.samples), self.fabric.to_device(batch.labels)
         mix = self.recipe.mixes(self.progress.epoch)
         inputs, targets = self._augment(samples, labels, np.random.default_rng(place), mix=mix)
-        dtype = self.model.head.weight.dtype
+        dtype = self.model.like.dtype
         return inputs.to(dtype), targets.to(dtype)
 
     def _learning_rate(self) -> float:

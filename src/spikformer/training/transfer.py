@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spikformer.models import Spikformer
+from spikformer.models import SpikingNetwork
 
 
 class Transfer(NamedTuple):
@@ -23,7 +23,7 @@ class Transfer(NamedTuple):
         return ", ".join(parts)
 
 
-def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
+def transfer_weights(source: SpikingNetwork, model: SpikingNetwork) -> Transfer:
     """Copy every tensor of the source whose name and shape the model has; the head is always new for new classes."""
     theirs, ours = source.state_dict(), model.state_dict()
     # Weights that name no classes, as imported ones, keep their head if it has as many.
@@ -41,7 +41,7 @@ def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
     return Transfer(tuple(loaded), tuple(new), tuple(unused))
 
 
-def _classes(model: Spikformer) -> object:
+def _classes(model: SpikingNetwork) -> object:
     about = model.about.get("data")
     return about.get("class_names") if isinstance(about, dict) else None
 

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spikformer.neurons.dynamics import Dynamics
-from spikformer.neurons.surrogates import surrogate_gradient
+from spikformer.neurons.functional import Dynamics, surrogate_gradient
 from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
 from spikformer.vocabulary import Surrogate
 

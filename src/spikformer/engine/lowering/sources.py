@@ -8,31 +8,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.config import ModelConfig
 from spikformer.engine.file import Compiled
-from spikformer.engine.lowering import Arrays, lower
-from spikformer.engine.lowering.spikformer import check_spiking
+from spikformer.engine.lowering import Arrays, config_of, lower
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from spikformer.models import Spikformer
-
-ARCHITECTURE = "spikformer"
+    from spikformer.models import SpikingNetwork
 
 
-def from_model(model: Spikformer) -> Compiled:
+def from_model(model: SpikingNetwork) -> Compiled:
     """The program of a model in eval mode; parts that its config does not build raise ValueError."""
     from spikformer.models.inspection import check_as_configured, unwrap
 
     model = unwrap(model, "compile_engine")
     if model.training:
         raise ValueError("The engine compiles a model for inference; call model.eval() first.")
-    check_spiking(model.config)
     check_as_configured(model, "compile_engine")
     arrays = {name: _as_array(tensor) for name, tensor in model.state_dict().items()}
-    return Compiled(lower(ARCHITECTURE, model.config, Arrays(arrays)), model.config, model.about)
+    return Compiled(lower(model.config, Arrays(arrays)), model.config, model.about)
 
 
 def _as_array(tensor: Tensor) -> np.ndarray:
@@ -47,9 +42,9 @@ def from_weights(path: str | os.PathLike[str]) -> Compiled:
         file.check_kind(WEIGHTS_FORMAT, WEIGHTS_VERSION)
         fields, about = file.json("config", dict), file.json("about", dict) if "about" in file.metadata else {}
         try:
-            config = ModelConfig.from_dict(fields)
+            config = config_of(file.metadata.get("architecture", "spikformer"), fields)
             arrays = Arrays({name: _read(file, name) for name in file.entries})
-            return Compiled(lower(ARCHITECTURE, config, arrays), config, about)
+            return Compiled(lower(config, arrays), config, about)
         except ValueError as error:
             raise ValueError(f"{path} cannot become an engine: {error}") from None
 

@@ -10,7 +10,7 @@ from spikformer.engine.program import Builder, Op, Program
 _ATTENTIONS = ("ssa", "random", "none")
 
 
-@register_lowering("spikformer")
+@register_lowering("spikformer", ModelConfig)
 def lower_spikformer(config: ModelConfig, arrays: Arrays) -> Program:
     check_spiking(config)
     network = _Spikformer(config, arrays)
@@ -77,11 +77,13 @@ class _Spikformer:
 
 def check_spiking(config: ModelConfig) -> None:
     """Raise for floats between layers: there are no events to be driven by."""
-    if config.neuron in ("relu", "gelu"):
+    if config.neuron not in ("lif", "if", "plif"):
         raise ValueError(
             f"The engine runs on spikes, but this model's neuron is {config.neuron!r}: compile a spiking one, "
             "or run this one in PyTorch."
         )
+    if config.v_reset is None:
+        raise ValueError("The engine resets to a voltage, but v_reset=None subtracts: run this model in PyTorch.")
     if config.attention not in _ATTENTIONS:
         raise ValueError(
             f"The engine multiplies spikes, but attention={config.attention!r} has floats in Q, K or V: "

@@ -1,12 +1,12 @@
-"""The conv-norm-spike unit: a still image is computed once and leaves the same traces as T copies."""
+"""The conv-norm-spike unit: a static image is computed once and leaves the same traces as T copies."""
 
 import pytest
 import torch
 from torch import nn
 
-from spikformer import ModelConfig
-from spikformer.layers import SpikingConv
-from spikformer.layers.spiking import batch_norm, channels_last
+from spikformer.layers import SpikingConv, SpikingLinear
+from spikformer.layers.conv import batch_norm, channels_last
+from spikformer.neurons import LIF
 
 pytestmark = pytest.mark.core
 
@@ -24,19 +24,19 @@ def test_a_repeated_image_leaves_the_statistics_of_its_copies() -> None:
 
 
 def test_two_forward_passes_before_one_backward() -> None:
-    layer = SpikingConv(3, 8, ModelConfig())
-    first, _ = layer(torch.randn(1, 2, 3, 8, 8), repeats=4)
-    second, _ = layer(torch.randn(1, 2, 3, 8, 8), repeats=4)
+    layer = SpikingConv(3, 8)
+    first = layer(torch.randn(1, 2, 3, 8, 8), repeats=4)
+    second = layer(torch.randn(1, 2, 3, 8, 8), repeats=4)
     (first.sum() + second.sum()).backward()
     assert layer.conv.weight.grad.abs().sum() > 0
 
 
-def test_a_still_image_is_convolved_once() -> None:
-    layer, calls = SpikingConv(3, 8, ModelConfig()).eval(), []
+def test_a_static_image_is_convolved_once() -> None:
+    layer, calls = SpikingConv(3, 8).eval(), []
     layer.conv.register_forward_hook(lambda _m, inputs, _o: calls.append(inputs[0].shape))
     image = torch.randn(1, 2, 3, 8, 8) * 3
-    once, _ = layer(image, repeats=4)
-    copies, _ = layer(image.expand(4, -1, -1, -1, -1))
+    once = layer(image, repeats=4)
+    copies = layer(image.expand(4, -1, -1, -1, -1))
     assert torch.equal(once, copies)
     assert [len(shape) and shape[0] for shape in calls] == [2, 8]
 
@@ -47,3 +47,10 @@ def test_channels_last_whatever_the_batch_and_channels() -> None:
         assert torch.equal(channels_last(x), x)
         out = nn.functional.conv2d(channels_last(x), torch.randn(8, shape[1], 3, 3))
         assert out.stride(1) == 1
+
+
+def test_units_work_in_a_sequence() -> None:
+    convolutions = nn.Sequential(SpikingConv(2, 4), SpikingConv(4, 4, neuron=lambda: LIF(tau=3.0)))
+    assert convolutions(torch.randn(3, 2, 2, 6, 6)).shape == (3, 2, 4, 6, 6)
+    linear = nn.Sequential(SpikingLinear(4, 8), SpikingLinear(8, 5, bias=False))
+    assert set(linear(torch.randn(3, 2, 7, 4)).unique().tolist()) <= {0.0, 1.0}

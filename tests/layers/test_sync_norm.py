@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
 import spikformer as sf
-from spikformer.layers.spiking import batch_norm
-from spikformer.layers.synced_norm import SyncedBatchNorm, sync_norms
+from spikformer.layers.conv import batch_norm
+from spikformer.layers.sync_norm import SyncedBatchNorm, sync_norms
 
 
 @pytest.fixture(scope="module", autouse=True)

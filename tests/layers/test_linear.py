@@ -1,12 +1,13 @@
-"""float64 inference gives a sample the same bits in any batch, at any address."""
+"""Inside `batch_invariant()`, float64 gives a sample the same bits in any batch, at any address."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
-from spikformer.layers.mixing import softmax_product
-from spikformer.layers.products import Conv2d, Linear, batch_invariant
+from spikformer.layers.attention import softmax_product
+from spikformer.layers.conv import Conv2d
+from spikformer.layers.linear import Linear, batch_invariant, by_sample
 
 pytestmark = pytest.mark.core
 
@@ -26,14 +27,30 @@ def test_odd_sizes_do_not_depend_on_the_batch(kind: str, rows: int, features: in
     def run(x: Tensor) -> Tensor:
         if kind == "conv":
             return conv(x)
-        return linear(x) if kind == "linear" else batch_invariant(softmax_product, x, x, x, training=False)
+        return linear(x) if kind == "linear" else by_sample(softmax_product, x, x, x)
 
     x = torch.randn((7, 3, rows, 7) if kind == "conv" else (7, rows, features), dtype=torch.float64)
-    together = run(x)
-    for index in range(7):
-        assert torch.equal(run(x[index : index + 1].clone())[0], together[index])
-        assert torch.equal(run(x[index : index + 1])[0], together[index])
-    assert torch.equal(run(at_another_address(x)), together)
+    with batch_invariant():
+        together = run(x)
+        for index in range(7):
+            assert torch.equal(run(x[index : index + 1].clone())[0], together[index])
+            assert torch.equal(run(x[index : index + 1])[0], together[index])
+        assert torch.equal(run(at_another_address(x)), together)
+
+
+def test_samples_are_multiplied_alone_only_inside_the_context() -> None:
+    sizes: list[int] = []
+
+    def count(x: Tensor) -> Tensor:
+        sizes.append(len(x))
+        return x
+
+    x = torch.randn(3, 2, dtype=torch.float64)
+    by_sample(count, x)
+    with batch_invariant(), batch_invariant():
+        by_sample(count, x)
+    by_sample(count, x)
+    assert sizes == [3, 1, 1, 1, 3]
 
 
 @pytest.mark.parametrize("name", ["spikformer_tiny_digits", "transformer_4_384_cifar10"])
@@ -42,7 +59,7 @@ def test_a_network_of_odd_width_does_not_depend_on_the_batch(name: str) -> None:
     size, width = ((12, 20), 24) if name.startswith("transformer") else ((6, 10), 10)
     model = specimen(shrunk(name, depth=1, image_size=size, embed_dim=width, num_heads=2))
     x = frames_for(model.config, batch_size=5)
-    with torch.no_grad():
+    with torch.no_grad(), batch_invariant():
         together = model(x)
         assert torch.equal(model(at_another_address(x)), together)
         for index in range(5):

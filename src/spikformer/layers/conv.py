@@ -1,0 +1,89 @@
+"""Convolutions on maps [T, B, C, H, W], with a batch norm and a neuron."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spikformer.layers.linear import by_sample
+from spikformer.layers.sync_norm import SyncedBatchNorm
+from spikformer.layers.time import Stream, fire, merge_time, repeat_over_time, split_time
+from spikformer.neurons import LIF, NeuronFactory
+
+
+class Conv2d(nn.Conv2d):
+    """On samples [B, in_channels, H, W]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return by_sample(super().forward, x)
+
+
+class ConvNorm(nn.Module):
+    """BN(Conv3×3(x)) on [T, B, C, H, W]: the current of a neuron, or a membrane to add to."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = Conv2d(in_channels, out_channels, kernel_size=3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(out_channels)
+
+    def current(self, x: Tensor, repeats: int = 1) -> Tensor:
+        """One step of input with `repeats` T is repeated T times: its convolution and norm are computed once."""
+        samples = self.conv(channels_last(merge_time(x)))
+        current = split_time(batch_norm(self.norm, samples, repeats), x.shape[0])
+        return repeat_over_time(current, x.shape[0] * repeats)
+
+    def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
+        return self.current(x, repeats)
+
+
+class SpikingConv(ConvNorm):
+    """SN(BN(Conv3×3(x))) on [T, B, C, H, W]."""
+
+    def __init__(self, in_channels: int, out_channels: int, neuron: NeuronFactory = LIF) -> None:
+        super().__init__(in_channels, out_channels)
+        self.neuron = neuron()
+
+    def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
+        return fire(self.neuron, self.current(x, repeats), stream)
+
+
+def halve(x: Tensor) -> Tensor:
+    """Max-pool 3×3 with stride 2 on [B, C, H, W]: a spike anywhere in the window is a spike."""
+    return F.max_pool2d(channels_last(x), kernel_size=3, stride=2, padding=1)
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """[B, C, H, W] with channels innermost in memory: fast to convolve, and tokens then are a view of the map."""
+    if torch.jit.is_tracing() or _in_transform():  # neither vmap nor ONNX knows of layouts
+        return x
+    x = x.contiguous(memory_format=torch.channels_last)
+    _, channels, height, width = x.shape
+    if not torch.compiler.is_compiling() and 1 in (x.shape[0], channels):
+        # A dimension of one leaves its stride undefined, and PyTorch guesses the layout from the strides.
+        x = x.as_strided(x.shape, (channels * height * width, 1, width * channels, channels))
+    return x
+
+
+def _in_transform() -> bool:
+    return not torch.compiler.is_compiling() and torch._C._functorch.maybe_current_level() is not None
+
+
+def batch_norm(norm: nn.Module, x: Tensor, repeats: int) -> Tensor:
+    """Batch norm of samples that each stand for `repeats` equal ones.
+
+    Mean and variance do not see the copies; only the running variance does, which is unbiased by n/(n − 1).
+    """
+    if isinstance(norm, SyncedBatchNorm):
+        return norm(x, repeats)
+    if not norm.training or repeats == 1 or not isinstance(norm, nn.BatchNorm2d):  # torch's SyncBatchNorm cannot
+        return norm(x)
+    if norm.running_var is None or norm.num_batches_tracked is None:  # track_running_stats=False
+        return norm(x)
+    running_var = norm.running_var.data  # .data, because autograd guards the buffer it has saved against any change
+    momentum = 1 / (1 + float(norm.num_batches_tracked)) if norm.momentum is None else norm.momentum
+    kept = running_var * (1 - momentum)
+    y = norm(x)
+    n = x.numel() // x.shape[1]  # Official: normalises all T copies, so its n is `repeats` times ours
+    running_var.sub_(kept).mul_(repeats * (n - 1) / (repeats * n - 1)).add_(kept)
+    return y
