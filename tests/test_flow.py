@@ -16,6 +16,10 @@ SOURCE = Path(sf.__file__).parent
 FLOW = [
     "vocabulary",
     "config",
+    "validation",
+    "sampling",
+    "preprocessing",
+    "card",
     "presets",
     "frames",
     "memory",

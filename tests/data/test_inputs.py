@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import spikformer as sf
 from spikformer.data import open_dataset, read_sample
-
-
-def config(**overrides: object) -> sf.ModelConfig:
-    return sf.ModelConfig(image_size=(32, 32)).override(**overrides)
 
 
 def photograph(path: Path, size: tuple[int, int] = (90, 60)) -> Path:
@@ -25,13 +20,13 @@ def photograph(path: Path, size: tuple[int, int] = (90, 60)) -> Path:
 def test_a_photograph_of_a_folder(tmp_path: Path) -> None:
     path = photograph(tmp_path / "test" / "cat" / "1.png")
     data = open_dataset("image_folder", tmp_path, size=(32, 32))
-    assert np.array_equal(read_sample(path, config(), data.about()), data.test[0])
+    assert np.array_equal(read_sample(path, data.preprocessing), data.test[0])
 
 
 def test_a_digit_is_gray(tmp_path: Path) -> None:
     data = open_dataset("digits")
     Image.fromarray(data.test[0][0]).save(tmp_path / "digit.png")
-    sample = read_sample(tmp_path / "digit.png", config(image_size=(8, 8), in_channels=1), data.about())
+    sample = read_sample(tmp_path / "digit.png", data.preprocessing)
     assert np.array_equal(sample, data.test[0])
 
 
@@ -48,11 +43,5 @@ def test_a_recording(name: str, tmp_path: Path, writers, some_rows) -> None:
     else:
         data = open_dataset(name, tmp_path, time_steps=2, size=(64, 64), cache_gb=0)
         expected = data.test[0]
-    sample = read_sample(path, config(image_size=(64, 64), in_channels=2, time_steps=2), data.about())
+    sample = read_sample(path, data.preprocessing)
     assert np.array_equal(sample, expected)
-
-
-def test_a_model_for_any_size_cannot_say_which(tmp_path: Path) -> None:
-    data = open_dataset("digits")
-    with pytest.raises(ValueError, match="leaves image_size open"):
-        read_sample(photograph(tmp_path / "1.png"), config(image_size=None), data.about())

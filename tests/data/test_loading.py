@@ -10,15 +10,17 @@ import torch
 from PIL import Image
 
 from spikformer.data import ArraySamples, DataSet, Loader, open_dataset
+from spikformer.preprocessing import Preprocessing
 
 pytestmark = pytest.mark.core
+PIXEL = Preprocessing(kind="image", size=(1, 1), channels=1)
 
 
 def numbered(count: int) -> DataSet:
     """A set whose samples say their own index."""
     arrays = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
     split = ArraySamples(arrays, np.arange(count) % 3, "numbers")
-    return DataSet("numbers", ("a", "b", "c"), 1, (1, 1), False, split, None, split)
+    return DataSet("numbers", ("a", "b", "c"), PIXEL, split, None, split)
 
 
 def indices(loader: Loader, epoch: int = 0, first_batch: int = 0) -> list[list[int]]:

@@ -41,8 +41,8 @@ def run(options: Options) -> int:
         raise ValueError("predict needs at least one file after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
-    model, about = load_answering(options.weights)
-    answers = [_answer(model, about, path, options.top) for path in options.files]
+    model = load_answering(options.weights)
+    answers = [_answer(model, path, options.top) for path in options.files]
     if options.json:
         print(json.dumps(answers))
     else:
@@ -50,22 +50,22 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
-def _answer(model: Spikformer | Engine, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
+def _answer(model: Spikformer | Engine, path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
     import torch
 
     from spikformer.data import read_sample
-    from spikformer.data.dataset import prepare
     from spikformer.engine import Engine
     from spikformer.training import is_silent
 
+    seen = model.card.known_preprocessing
     if path.is_dir():
         return {"file": str(path), "error": f"{path} is a folder; give the files in it, such as {path}/*.png."}
     try:
-        sample = read_sample(path, model.config, about)
+        sample = read_sample(path, seen)
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
-    inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
+    inputs = torch.from_numpy(seen.to_inputs(sample[None]))
     with torch.no_grad():
         taken = inputs if isinstance(model, Engine) else inputs.to(model.head.weight.dtype)
         readouts = torch.as_tensor(model.forward_steps(taken))
@@ -74,7 +74,7 @@ def _answer(model: Spikformer | Engine, about: dict[str, Any], path: Path, top: 
     shares = readouts.mean(0)[0].softmax(0)
     likeliest = shares.topk(min(top, len(shares)))
     classes = [
-        {"class": about["class_names"][index], "probability": share}
+        {"class": model.card.class_names[index], "probability": share}
         for share, index in zip(likeliest.values.tolist(), likeliest.indices.tolist(), strict=True)
     ]
     return {"file": str(path), "classes": classes}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
 from spikformer.engine.calibration import crossover_of
 from spikformer.engine.files import read_plan, write_plan
@@ -77,8 +78,8 @@ class Engine:
         return self.plan.config
 
     @property
-    def about(self) -> dict[str, Any]:
-        return self.plan.about
+    def card(self) -> ModelCard:
+        return self.plan.card
 
     @property
     def instructions(self) -> str:

@@ -61,7 +61,7 @@ class Trainer:
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
         self.model = Spikformer(recipe.model)
-        self.model.about = {"data": data.about()}
+        self.model.card = data.card(self.model.card.architecture)
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
             data,

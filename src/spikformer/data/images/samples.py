@@ -8,17 +8,16 @@ import numpy as np
 
 from spikformer.data.class_folders import LabelledFiles
 from spikformer.data.dataset import Samples
-from spikformer.data.images.crop import evaluation_crop, evaluation_size
 from spikformer.data.images.picture import read_picture
+from spikformer.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PictureSamples:
-    """Files, each as the centre of its picture: the whole short side at a ratio of 1, less below."""
+    """Picture files, decoded and preprocessed one by one."""
 
     files: LabelledFiles
-    size: tuple[int, int]
-    ratio: float
+    preprocessing: Preprocessing
 
     @property
     def labels(self) -> np.ndarray:
@@ -28,24 +27,25 @@ class PictureSamples:
         return len(self.files.paths)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        picture = read_picture(self.files.paths[index], size_hint=evaluation_size(self.size, self.ratio))
-        return evaluation_crop(picture, self.size, self.ratio)
+        picture = read_picture(self.files.paths[index], size_hint=self.preprocessing.size_hint)
+        return self.preprocessing.to_sample(picture)
 
     def source(self, index: int) -> str:
         return self.files.paths[index]
 
 
-def resized(samples: Samples, size: tuple[int, int]) -> Samples:
-    """The same samples in that size."""
-    return samples if not len(samples) or samples[0].shape[1:] == size else ResizedSamples(samples, size)
+def preprocessed(samples: Samples, preprocessing: Preprocessing) -> Samples:
+    """Decoded pictures as samples; those that are samples already stay what they are."""
+    is_whole = preprocessing.crop_ratio == 1 and len(samples) > 0 and samples[0].shape == preprocessing.sample_shape
+    return samples if is_whole else PreprocessedSamples(samples, preprocessing)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ResizedSamples:
-    """Images of another split, resized to just cover a size, and of that the centre."""
+class PreprocessedSamples:
+    """Decoded pictures of another split, preprocessed."""
 
     samples: Samples
-    size: tuple[int, int]
+    preprocessing: Preprocessing
 
     @property
     def labels(self) -> np.ndarray:
@@ -55,7 +55,7 @@ class ResizedSamples:
         return len(self.samples)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return evaluation_crop(self.samples[index], self.size, ratio=1.0)
+        return self.preprocessing.to_sample(self.samples[index])
 
     def source(self, index: int) -> str:
         return self.samples.source(index)
