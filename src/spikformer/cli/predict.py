@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ from spikformer.cli.terminal import print_table, say
 from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from spikformer.engine import Engine
     from spikformer.models import Spikformer
 
@@ -52,32 +55,33 @@ def run(options: Options) -> int:
 
 def _answer(model: Spikformer | Engine, path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
-    import torch
-
-    from spikformer.data import read_sample
     from spikformer.engine import Engine
-    from spikformer.training import is_silent
+    from spikformer.engine.predict import predict
 
-    seen = model.card.known_preprocessing
     if path.is_dir():
         return {"file": str(path), "error": f"{path} is a folder; give the files in it, such as {path}/*.png."}
     try:
-        sample = read_sample(path, seen)
+        if isinstance(model, Engine):
+            (found,) = model.predict(path)
+        else:
+            (found,) = predict(partial(_forward_steps, model), _resting(model), model.card, path)
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
-    inputs = torch.from_numpy(seen.to_inputs(sample[None]))
-    with torch.no_grad():
-        taken = inputs if isinstance(model, Engine) else inputs.to(model.head.weight.dtype)
-        readouts = torch.as_tensor(model.forward_steps(taken))
-    if is_silent(readouts, torch.as_tensor(model.resting_readout())):
+    if found.silent:
         return {"file": str(path), "silent": True, "classes": []}
-    shares = readouts.mean(0)[0].softmax(0)
-    likeliest = shares.topk(min(top, len(shares)))
-    classes = [
-        {"class": model.card.class_names[index], "probability": share}
-        for share, index in zip(likeliest.values.tolist(), likeliest.indices.tolist(), strict=True)
-    ]
+    classes = [{"class": name, "probability": share} for name, share in found.top(top)]
     return {"file": str(path), "classes": classes}
+
+
+def _forward_steps(model: Spikformer, inputs: np.ndarray) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        return model.forward_steps(torch.from_numpy(inputs).to(model.head.weight.dtype)).double().numpy()
+
+
+def _resting(model: Spikformer) -> np.ndarray:
+    return model.resting_readout().detach().double().numpy()
 
 
 def _show(answers: list[dict[str, Any]], top: int) -> None:

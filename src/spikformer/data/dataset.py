@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from spikformer.card import ModelCard
 from spikformer.preprocessing import Preprocessing
+
+if TYPE_CHECKING:  # reading files needs no torch
+    from torch import Tensor
 
 SPLITS = ("train", "validation", "test")
 DIGITS = tuple("0123456789")
@@ -84,7 +85,7 @@ class DataSet:
 
     def scale(self, samples: Tensor) -> Tensor:
         """In float32: images as brightness between 0 and 1, frames as counts."""
-        return samples.to(torch.float32) if self.events else samples.to(torch.float32) / 255
+        return samples.float() if self.events else samples.float() / 255
 
     def normalise(self, brightness: Tensor) -> Tensor:
         """Images between 0 and 1 with the set's mean and deviation taken out; frames as they are."""
@@ -96,6 +97,8 @@ class DataSet:
 
     def prepare(self, samples: np.ndarray | Tensor) -> Tensor:
         """`Preprocessing.to_inputs` on any device: images [B, C, H, W], frames [T, B, 2, H, W]."""
+        import torch
+
         x = self.normalise(self.scale(torch.as_tensor(samples)))
         return x.transpose(0, 1) if self.events else x
 

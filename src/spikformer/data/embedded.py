@@ -10,8 +10,8 @@ import numpy as np
 from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
 from spikformer.data.events.sets import EventForm
 from spikformer.data.events.simulator import EventCamera
-from spikformer.data.images.samples import preprocessed
 from spikformer.data.images.sets import ImageForm
+from spikformer.data.samples import preprocessed
 from spikformer.data.splits import Subset, hold_out
 from spikformer.preprocessing import Preprocessing
 

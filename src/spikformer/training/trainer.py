@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
 from spikformer.data.augmentation import Augmenter
-from spikformer.data.loading import Batch
+from spikformer.data.loader import Batch
 from spikformer.layers.synced_norm import sync_norms
 from spikformer.models import Spikformer
 from spikformer.training.averaging import WeightAverage

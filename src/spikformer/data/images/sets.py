@@ -14,8 +14,8 @@ from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.labelled import LabelledImages
 from spikformer.data.images.mnist import read_mnist
 from spikformer.data.images.picture import ENDINGS
-from spikformer.data.images.samples import PictureSamples, preprocessed
 from spikformer.data.mirroring import can_mirror
+from spikformer.data.samples import PictureSamples, preprocessed
 from spikformer.data.splits import Subset, complete_splits
 from spikformer.preprocessing import Preprocessing
 

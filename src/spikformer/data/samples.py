@@ -1,15 +1,24 @@
-"""Images as samples of one size, read when they are asked for."""
+"""Samples of pictures, read and preprocessed when they are asked for; and the sample of a single file."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from spikformer.data.class_folders import LabelledFiles
 from spikformer.data.dataset import Samples
+from spikformer.data.events.formats import read_recording
 from spikformer.data.images.picture import read_picture
 from spikformer.preprocessing import Preprocessing
+
+
+def read_sample(path: str | os.PathLike[str], preprocessing: Preprocessing) -> np.ndarray:
+    """A picture or recording file as a sample: the one that the data set itself would give for it."""
+    if preprocessing.events:
+        return preprocessing.to_sample(read_recording(path), os.fspath(path))
+    return preprocessing.to_sample(read_picture(path, preprocessing.size_hint))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,8 +36,7 @@ class PictureSamples:
         return len(self.files.paths)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        picture = read_picture(self.files.paths[index], size_hint=self.preprocessing.size_hint)
-        return self.preprocessing.to_sample(picture)
+        return read_sample(self.files.paths[index], self.preprocessing)
 
     def source(self, index: int) -> str:
         return self.files.paths[index]
