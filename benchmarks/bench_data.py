@@ -30,7 +30,7 @@ from PIL import Image
 from spikformer.data import ArraySamples, DataSet, Loader, open_dataset
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, IMAGENET, Augmenter
 from spikformer.data.events.formats import read_recording
-from spikformer.data.images import read_picture
+from spikformer.data.images.picture import read_picture
 from spikformer.data.images.sets import CIFAR_NORMALISATION
 from spikformer.preprocessing import Preprocessing
 from spikformer.sampling import Recording, evaluation_crop, evaluation_size, to_frames

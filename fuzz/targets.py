@@ -31,7 +31,9 @@ from spikformer.config import ModelConfig
 from spikformer.data.events.cache import FrameCache, _encode
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.gestures import read_gestures
-from spikformer.data.images import read_cifar, read_idx, read_picture
+from spikformer.data.images.cifar import read_cifar
+from spikformer.data.images.mnist import read_idx
+from spikformer.data.images.picture import read_picture
 from spikformer.data.unpacking import unpack
 from spikformer.preprocessing import Preprocessing
 from spikformer.sampling import to_frames

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spikformer.data.augmentation import Augmentation, Augmenter
-    from spikformer.data.catalogue import list_datasets, open_dataset, open_for_model, options_of
-    from spikformer.data.damage import DamagedFilesError
-    from spikformer.data.dataset import ArraySamples, DataSet, Samples
+    from spikformer.data.catalogue import list_datasets, open_dataset, open_for_model, options_of, register_dataset
+    from spikformer.data.dataset import ArraySamples, DamagedFilesError, DataSet, Samples
     from spikformer.data.loader import Batch, Loader, SplitDataset
+    from spikformer.data.options import DataOptions
     from spikformer.data.samples import read_sample
 
 _HOME = {
@@ -21,7 +21,8 @@ _HOME = {
     "Augmentation": "augmentation",
     "Augmenter": "augmentation",
     "Batch": "loader",
-    "DamagedFilesError": "damage",
+    "DamagedFilesError": "dataset",
+    "DataOptions": "options",
     "DataSet": "dataset",
     "Loader": "loader",
     "Samples": "dataset",
@@ -31,6 +32,7 @@ _HOME = {
     "open_for_model": "catalogue",
     "options_of": "catalogue",
     "read_sample": "samples",
+    "register_dataset": "catalogue",
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "Augmenter",
     "Batch",
     "DamagedFilesError",
+    "DataOptions",
     "DataSet",
     "Loader",
     "Samples",
@@ -48,6 +51,7 @@ __all__ = [
     "open_for_model",
     "options_of",
     "read_sample",
+    "register_dataset",
 ]
 
 

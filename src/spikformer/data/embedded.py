@@ -8,27 +8,19 @@ from __future__ import annotations
 import numpy as np
 
 from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
-from spikformer.data.events.sets import EventForm
 from spikformer.data.events.simulator import EventCamera
-from spikformer.data.images.sets import ImageForm
+from spikformer.data.options import DataOptions
 from spikformer.data.samples import preprocessed
 from spikformer.data.splits import Subset, hold_out
-from spikformer.preprocessing import Preprocessing
 
 
-def digits(form: ImageForm) -> DataSet:
+def digits(options: DataOptions) -> DataSet:
     """8×8 gray images."""
     brightness, labels = _read()
     images = np.round(brightness * 255).astype(np.uint8)[:, None]
     train, validation, test = _splits(ArraySamples(images, labels, "digits"))
     pixels = images[train.indices] / 255
-    seen = Preprocessing(
-        kind="image",
-        size=form.size or (8, 8),
-        channels=1,
-        mean=(float(pixels.mean()),),
-        std=(float(pixels.std()),),
-    )
+    seen = options.images((8, 8), 1, (float(pixels.mean()),), (float(pixels.std()),))
     return DataSet(
         name="digits",
         class_names=DIGITS,
@@ -39,11 +31,11 @@ def digits(form: ImageForm) -> DataSet:
     )
 
 
-def digits_dvs(form: EventForm) -> DataSet:
+def digits_dvs(options: DataOptions) -> DataSet:
     """Frames of 16×16 from an event camera, two polarities."""
     camera = EventCamera()
     brightness, labels = _read()
-    seen = form.preprocessing(camera.size)
+    seen = options.events(camera.size, time_steps=8)
     frames = np.stack([seen.to_sample(recording) for recording in camera.watch(brightness)])
     train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
     return DataSet(

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from spikformer.data import DamagedFilesError, open_dataset
-from spikformer.data.images import read_picture
+from spikformer.data.images.picture import read_picture
 from spikformer.sampling import evaluation_crop, evaluation_size
 
 

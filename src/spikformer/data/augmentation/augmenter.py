@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spikformer.data.augmentation.mixing import draw_rectangles, fill_rectangles, smooth_targets
 from spikformer.data.augmentation.mixing import mix as mix_batch
-from spikformer.data.augmentation.mixing import smooth_targets
 from spikformer.data.augmentation.policy import COLOUR, Augmentation
-from spikformer.data.augmentation.rectangles import draw_rectangles, fill_rectangles
 from spikformer.data.dataset import DataSet
 
 

@@ -10,8 +10,7 @@ from spikformer.data.events.formats.aedat2 import read_aedat2
 from spikformer.data.events.formats.aedat3 import read_aedat3
 from spikformer.data.events.formats.aedat4 import read_aedat4
 from spikformer.data.events.formats.nmnist import read_nmnist
-from spikformer.data.events.formats.npy import read_npy
-from spikformer.data.events.formats.npz import read_npz
+from spikformer.data.events.formats.numpy_files import read_npy, read_npz
 from spikformer.data.events.formats.prophesee import read_prophesee
 from spikformer.data.events.formats.source import open_source
 from spikformer.sampling import Recording
