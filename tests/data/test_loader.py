@@ -179,7 +179,7 @@ def test_wrong_use() -> None:
     with pytest.raises(ValueError, match="at least one batch of 64 samples, but numbers has 50 for train"):
         Loader(numbered(50), "train", 32, training=True, world_size=2)
     for options in ({"batch_size": 0}, {"workers": -1}, {"rank": 1}, {"world_size": 0}):
-        with pytest.raises(ValueError, match="Expected batch_size ≥ 1, workers ≥ 0 and a rank below world_size"):
+        with pytest.raises(ValueError, match="must be"):
             Loader(numbered(50), "train", **{"batch_size": 4, "training": True} | options)
 
 

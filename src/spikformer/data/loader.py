@@ -68,11 +68,14 @@ class Loader:
         strict: bool = False,
         quiet: bool = False,
     ) -> None:
-        if batch_size < 1 or workers < 0 or not 0 <= rank < world_size:
-            raise ValueError(
-                "Expected batch_size ≥ 1, workers ≥ 0 and a rank below world_size, got "
-                f"{batch_size}, {workers}, {rank} and {world_size}."
-            )
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+        if workers < 0:
+            raise ValueError(f"workers must be at least 0, got {workers}.")
+        if world_size < 1:
+            raise ValueError(f"world_size must be at least 1, got {world_size}.")
+        if not 0 <= rank < world_size:
+            raise ValueError(f"rank must be from 0 to {world_size - 1}, got {rank}.")
         samples = data.split(split)
         if training and len(samples) < batch_size * world_size:
             raise ValueError(
