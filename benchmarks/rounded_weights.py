@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--images", type=int, default=400)
     options = parser.parse_args()
-    model, about = load_trained(options.weights)
+    model = load_trained(options.weights)
     program = from_model(model).program
     exact = Engine(program)
     exact.mode = "events"
@@ -51,7 +51,7 @@ def main() -> None:
         rounded = Engine(round_program(program, bits))
         rounded.mode = "events"
         spikes = neurons = answers = samples = 0
-        for images in prepared_batches(open_data(model, about, options.data), "test", options.images, 50):
+        for images in prepared_batches(open_data(model, options.data), "test", options.images, 50):
             for ours, theirs in zip(rounded.spikes(images).values(), exact.spikes(images).values(), strict=True):
                 spikes += int((ours != theirs).sum())
                 neurons += ours.size

@@ -9,17 +9,21 @@ if TYPE_CHECKING:
     from spikformer.analysis.energy import measure_energy
     from spikformer.analysis.recorder import record
     from spikformer.analysis.summary import summary
+    from spikformer.card import ModelCard
     from spikformer.config import ModelConfig
     from spikformer.engine import compile_engine, load_engine
     from spikformer.layers import register_attention
     from spikformer.models import Spikformer, create_model, from_official, load, register_architecture, save
     from spikformer.neurons import register_neuron
+    from spikformer.preprocessing import Preprocessing
     from spikformer.presets import list_models
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "ModelCard": "spikformer.card",
     "ModelConfig": "spikformer.config",
+    "Preprocessing": "spikformer.preprocessing",
     "list_models": "spikformer.presets",
     "Spikformer": "spikformer.models",
     "compile_engine": "spikformer.engine",
@@ -37,7 +41,9 @@ _HOME = {
 }
 
 __all__ = [
+    "ModelCard",
     "ModelConfig",
+    "Preprocessing",
     "Spikformer",
     "compile_engine",
     "create_model",

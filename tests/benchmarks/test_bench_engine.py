@@ -21,7 +21,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_engine.py"
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
     model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
-    model.about = {"data": open_dataset("digits").about()}
+    model.card = open_dataset("digits").card("spikformer")
     sf.save(model, tmp_path / "digits.safetensors")
     return tmp_path / "digits.safetensors"
 

@@ -203,10 +203,10 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
     source, output = FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
     words = ("import", source, "--num-heads", 4, "--output", output)
     run_here(*words, "--data-set", "image_folder", "--data", colours)
-    about = sf.load(output).about["data"]
-    assert about["name"] == "image_folder"
-    assert about["class_names"] == [f"colour {label}" for label in range(10)]
-    assert not about["events"]
+    card = sf.load(output).card
+    assert card.data_set == "image_folder"
+    assert card.class_names == tuple(f"colour {label}" for label in range(10))
+    assert card.preprocessing.kind == "image"
     ours, theirs = sf.load(output).state_dict(), sf.from_official(source, num_heads=4).state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs), "the network is the same"
     measured = json.loads(run_here("evaluate", output, "--data", colours, "--json").stdout)
@@ -214,9 +214,9 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
     assert json.loads(run_here("energy", output, "--data", colours, "--json").stdout)["num_samples"] == 20
     picture = next(colours.rglob("*.png"))
     answers = json.loads(run_here("predict", output, picture, "--json").stdout)
-    assert answers[0]["classes"][0]["class"] in about["class_names"]
+    assert answers[0]["classes"][0]["class"] in card.class_names
     run_here(*words)
-    assert "data" not in sf.load(output).about, "only what was said is noted"
+    assert sf.load(output).card.data_set is None, "only what was said is noted"
 
 
 def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path: Path, refusal) -> None:

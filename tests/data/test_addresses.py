@@ -1,11 +1,12 @@
-"""The table of addresses: every entry well-formed, none twice."""
+"""Addresses are complete, and files are kept in the cache folder."""
 
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from spikformer.data.addresses import SOURCES
+from spikformer.data.addresses import SOURCES, data_folder
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -27,3 +28,14 @@ def test_every_entry_is_well_formed(name: str) -> None:
     everything = [file for other in SOURCES.values() for file in other.files]
     for values in ({file.checksum for file in everything}, {file.addresses for file in everything}):
         assert len(values) == len(everything)
+
+
+def test_the_data_folder(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path))
+    assert data_folder("mnist") == tmp_path / "data" / "mnist"
+    monkeypatch.setenv("SPIKFORMER_CACHE", "~/cache")
+    assert data_folder("mnist") == Path.home() / "cache" / "data" / "mnist"
+    for unset in (lambda: monkeypatch.setenv("SPIKFORMER_CACHE", ""), lambda: monkeypatch.delenv("SPIKFORMER_CACHE")):
+        unset()
+        assert data_folder("mnist").parts[-2:] == ("data", "mnist")
+        assert "spikformer" in data_folder("mnist").parts

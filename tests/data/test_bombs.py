@@ -22,7 +22,9 @@ READERS = """
 import json, sys, time
 from pathlib import Path
 from spikformer.data.events.formats import read_recording
-from spikformer.data.images import read_cifar, read_idx, read_picture
+from spikformer.data.images.cifar import read_cifar
+from spikformer.data.images.mnist import read_idx
+from spikformer.data.images.picture import read_picture
 from spikformer.data.unpacking import unpack
 
 readers = {

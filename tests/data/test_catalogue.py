@@ -4,10 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import spikformer as sf
-from spikformer.data import list_datasets, open_dataset, open_for_model, options_of
+from spikformer.data import DataOptions, DataSet, list_datasets, open_dataset, open_for_model, options_of
+from spikformer.data.catalogue import register_dataset
+from spikformer.preprocessing import Preprocessing
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 NAMES = [
     "digits", "digits_dvs", "mnist", "fashion_mnist", "cifar10", "cifar100", "imagenet", "image_folder",
@@ -29,11 +35,13 @@ def test_wrong_names_are_answered() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_option_without_meaning_is_refused(name: str, tmp_path: Path) -> None:
     values = {"size": (8, 8), "validation_share": 0.5, "crop_ratio": 0.5, "class_names": ["a"], "time_steps": 3}
-    values |= {"slicing": "time", "fit": "crop", "cache_gb": 1.0, "sensor": (9, 9)}
-    assert set(options_of(name)) <= set(values)
+    values |= {"slicing": "time", "fit": "crop", "cache_gb": 1.0, "sensor": (9, 9), "resampling": "nearest"}
+    assert set(options_of(name)) <= {*values, "mean", "std"}
     for option in set(values) - set(options_of(name)):
         with pytest.raises(ValueError, match=f"{name} has no option {option}; it has size"):
             open_dataset(name, tmp_path, **{option: values[option]})
+    with pytest.raises(ValueError, match="did you mean 'time_steps'"):
+        open_dataset(name, tmp_path, time_step=3)
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "cifar100", "cifar10dvs", "dvs128", "n_mnist"])
@@ -60,22 +68,45 @@ def test_embedded_sets_read_no_files(tmp_path: Path) -> None:
         open_dataset("digits", tmp_path)
 
 
-def test_wrong_values() -> None:
-    with pytest.raises(ValueError, match="cache_gb must be 0 or more, got -1"):
-        open_dataset("dvs128", cache_gb=-1)
-    for time_steps in (0, 2.5, True):
-        with pytest.raises(ValueError, match="time_steps must be a whole number of at least 1, got"):
-            open_dataset("event_folder", "somewhere", time_steps=time_steps)
-    for size in (64, (8,), (0, 4), (4, 2.5)):
-        with pytest.raises(ValueError, match=r"size must be \(height, width\), whole numbers of at least 1, got"):
-            open_dataset("image_folder", "somewhere", size=size)
-    for ratio in (0, 3, float("nan")):
-        with pytest.raises(ValueError, match="crop_ratio must be above 0 and at most 1, got"):
-            open_dataset("image_folder", "somewhere", crop_ratio=ratio)
-    with pytest.raises(ValueError, match="fit must be resize or crop, got 'stretch'"):
-        open_dataset("event_folder", "somewhere", fit="stretch")
-    with pytest.raises(ValueError, match="slicing must be count or time, got 'tiem'"):
-        open_dataset("event_folder", "somewhere", slicing="tiem")
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("cache_gb", value) for value in (-1, float("nan"), "10")),
+        *(("time_steps", value) for value in (0, 2.5, True)),
+        *(("size", value) for value in (64, (8,), (0, 4), (4, 2.5))),
+        *(("sensor", value) for value in (64, (8,), (0, 4), (4, 10_000))),
+        *(("crop_ratio", value) for value in (0, 3, float("nan"))),
+        *(("validation_share", value) for value in (-0.1, 1.0)),
+        *(("class_names", value) for value in ("abc", [1], [""])),
+        ("fit", "stretch"),
+        ("slicing", "tiem"),
+        ("resampling", "best"),
+        ("mean", (0.5,)),
+    ],
+)
+def test_wrong_values(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=option):
+        DataOptions(**{option: value})
+
+
+def test_options_reach_samples_and_inputs(tmp_path: Path) -> None:
+    (tmp_path / "test" / "ant").mkdir(parents=True)
+    Image.fromarray(np.arange(300, dtype=np.uint8).reshape(10, 10, 3)).save(tmp_path / "test" / "ant" / "1.png")
+    options = DataOptions(size=(4, 4), crop_ratio=0.5, resampling="nearest", mean=(0.1, 0.2, 0.3), std=(0.5, 0.5, 0.5))
+    data = open_dataset("image_folder", tmp_path, options)
+    assert data.preprocessing == Preprocessing(
+        kind="image",
+        size=(4, 4),
+        channels=3,
+        crop_ratio=0.5,
+        resampling="nearest",
+        mean=(0.1, 0.2, 0.3),
+        std=(0.5, 0.5, 0.5),
+    )
+    config = sf.ModelConfig(image_size=(4, 4))
+    assert open_for_model(config, "image_folder", tmp_path, preprocessing=data.preprocessing).preprocessing == (
+        data.preprocessing
+    )
 
 
 def test_a_model_gets_its_size_and_time_steps() -> None:
@@ -99,3 +130,36 @@ def test_opening_a_set_leaves_slow_libraries_alone(tmp_path: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_the_documented_example_registers_a_set_that_trains(tmp_path: Path) -> None:
+    """In a process of its own, since a registered set stays."""
+    text = (DOCS / "data.md").read_text()
+    (example,) = [block for block in text.split("```python\n") if "register_dataset" in block.split("```")[0]]
+    (tmp_path / "stripes.py").write_text(example.split("```")[0])
+    code = (
+        "import stripes, torch, spikformer as sf\n"
+        "from spikformer.data import Loader, list_datasets, open_dataset, open_for_model\n"
+        "assert list_datasets()[-1] == 'stripes'\n"
+        "model = sf.create_model('spikformer_tiny_digits', num_classes=2)\n"
+        "data = open_for_model(model.config, 'stripes')\n"
+        "model.card = data.card('spikformer')\n"
+        "for batch in Loader(data, 'train', 8, training=True):\n"
+        "    assert model(data.prepare(batch.samples)).shape == (8, 2)\n"
+        "assert open_dataset('stripes', size=(16, 16)).train[0].shape == (1, 16, 16)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_names_and_options_of_a_registered_set_are_checked() -> None:
+    def never(root: Path | None, options: DataOptions) -> DataSet:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="'digits' already"):
+        register_dataset("digits", never)
+    with pytest.raises(ValueError, match="has no field 'siez'"):
+        register_dataset("mine", never, options=("siez",))
+    assert "mine" not in list_datasets()

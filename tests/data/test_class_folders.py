@@ -1,13 +1,15 @@
-"""Folders of classes: what is there is found in a fixed order, what is wrong is said in a sentence."""
+"""Folders of classes: what is a split, what is a class, and whether a mirror image keeps it."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spikformer.data import DamagedFilesError
-from spikformer.data.class_folders import ClassFolders, Kind, scan_folders
+from spikformer.data.class_folders import ClassFolders, Kind, can_mirror, scan_folders
 
 pytestmark = pytest.mark.core
+
 
 PICTURES = Kind("images", (".jpg", ".jpeg", ".png", ".tiff", ".webp"))
 
@@ -147,3 +149,56 @@ def test_all_empty_classes_are_told(tmp_path: Path) -> None:
 def test_names_of_splits_in_any_case(tmp_path: Path) -> None:
     folder = scan_folder(make(tmp_path, "Train/1/a.jpg", "TEST/1/a.jpg"))
     assert list(folder.splits) == ["train", "test"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "left",
+        "turn-right",
+        "right_hand_wave",
+        "LeftArm",
+        "arm roll clockwise",
+        "counter_clockwise",
+        "Right",
+        "lefthand",
+        "turnleft",
+        "LEFTTurn",
+        "leftwards",
+        "cw",
+        "ccw",
+        "L",
+        "b",
+        "3",
+    ],
+)
+def test_sides_are_found(name: str) -> None:
+    assert not can_mirror(["cat", name])
+
+
+@pytest.mark.parametrize(
+    "name", ["bright", "upright piano", "leftover", "copyright", "clock", "truck", "cwm", "alright", "n01440764", ""]
+)
+def test_other_words_are_not_sides(name: str) -> None:
+    assert can_mirror(["cat", name])
+
+
+def test_classes_without_splits_are_split_by_class_and_always_alike(tmp_path: Path) -> None:
+    for name, count in (("ant", 10), ("bee", 5), ("cat", 2)):
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            (tmp_path / name / f"{number}.png").touch()
+    kind = Kind("images", (".png",))
+    found = scan_folders(tmp_path, kind, flat=True)
+    assert found.class_names == ("ant", "bee", "cat")
+    train, test = found.splits["train"], found.splits["test"]
+    assert np.bincount(train.labels).tolist() == [8, 4, 2]
+    assert np.bincount(test.labels).tolist() == [2, 1]
+    assert not set(train.paths) & set(test.paths)
+    assert len({*train.paths, *test.paths}) == 17
+    (tmp_path / "dog").mkdir()
+    (tmp_path / "dog" / "1.png").touch()
+    again = scan_folders(tmp_path, kind, flat=True)
+    assert list(again.splits["test"].paths) == list(test.paths), "another class moves no file"
+    with pytest.raises(FileNotFoundError):
+        scan_folders(tmp_path, kind)

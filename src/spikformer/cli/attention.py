@@ -81,12 +81,12 @@ def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
     from spikformer.cli.watching import choose_samples, watch_files, watch_samples
     from spikformer.cli.weights import load_trained, open_data
 
-    model, about = load_trained(options.weights)
+    model = load_trained(options.weights)
     _check(options, model)
     if options.files:
-        yield from ((model, each) for each in watch_files(model, about, options.files))
+        yield from ((model, each) for each in watch_files(model, options.files))
         return
-    data = open_data(model, about, options.data)
+    data = open_data(model, options.data)
     places = options.samples or choose_samples(data, options.split, 4)
     yield from ((model, each) for each in watch_samples(model, data, options.split, places))
 

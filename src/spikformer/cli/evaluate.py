@@ -59,8 +59,8 @@ def run(options: Options) -> int:
     name = options.weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
     picture = options.confusion or options.weights.with_name(f"{name}_{options.split}_confusion.png")
     check_figure_path(picture)
-    model, about = load_answering(options.weights)
-    data = open_data(model, about, options.data)
+    model = load_answering(options.weights)
+    data = open_data(model, options.data)
     with bar("Evaluating", len(data.split(options.split)), enabled=not options.json) as advance:
         reading = Reading(
             batch_size=options.batch_size, workers=options.workers, strict=options.strict, on_batch=advance

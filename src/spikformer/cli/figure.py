@@ -194,10 +194,10 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
 
     if options.max_samples < 1:
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
-    model, about = load_trained(path)
+    model = load_trained(path)
     if model.config.attention == "none" or model.config.neuron in ("relu", "gelu"):
         raise ValueError(f"{path} has no neurons that read a product of Q, K and V; name another.")
-    data = open_data(model, about, options.data)
+    data = open_data(model, options.data)
     found = []
     with torch.no_grad(), record(model.eval()) as seen:
         for batch in batches(model, data, options.split, options.max_samples, 16):
@@ -237,13 +237,13 @@ def _watch_one(options: _OneSample) -> tuple[SpikingNetwork, Watched]:
     from spikformer.cli.watching import watch_files, watch_samples
     from spikformer.cli.weights import load_trained, open_data
 
-    model, about = load_trained(options.weights)
+    model = load_trained(options.weights)
     if options.file is not None:
         if options.data is not None:
             raise ValueError("--file takes the place of --data; give one or the other.")
-        watched = next(watch_files(model, about, [options.file]))
+        watched = next(watch_files(model, [options.file]))
     else:
-        data = open_data(model, about, options.data)
+        data = open_data(model, options.data)
         watched = next(watch_samples(model, data, options.split, [options.sample]))
     if not watched.seen.spikes:
         raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")

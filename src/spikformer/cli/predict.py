@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ from spikformer.cli.terminal import print_table, say
 from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from spikformer.engine import Engine
     from spikformer.models import SpikingNetwork
 
@@ -41,8 +44,8 @@ def run(options: Options) -> int:
         raise ValueError("predict needs at least one file after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
-    model, about = load_answering(options.weights)
-    answers = [_answer(model, about, path, options.top) for path in options.files]
+    model = load_answering(options.weights)
+    answers = [_answer(model, path, options.top) for path in options.files]
     if options.json:
         print(json.dumps(answers))
     else:
@@ -50,36 +53,35 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
-def _answer(model: SpikingNetwork | Engine, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
+def _answer(model: SpikingNetwork | Engine, path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
-    import torch
-
-    from spikformer.data import read_sample
-    from spikformer.data.dataset import prepare
     from spikformer.engine import Engine
-    from spikformer.models.inputs import check_finite
-    from spikformer.training import is_silent
+    from spikformer.engine.predict import predict
 
     if path.is_dir():
         return {"file": str(path), "error": f"{path} is a folder; give the files in it, such as {path}/*.png."}
     try:
-        sample = read_sample(path, model.config, about)
+        if isinstance(model, Engine):
+            (found,) = model.predict(path)
+        else:
+            (found,) = predict(partial(_forward_steps, model), _resting(model), model.card, path)
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
-    inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
-    check_finite(inputs)
-    with torch.no_grad():
-        taken = inputs if isinstance(model, Engine) else inputs.to(model.like.dtype)
-        readouts = torch.as_tensor(model.forward_steps(taken))
-    if is_silent(readouts, torch.as_tensor(model.resting_readout())):
+    if found.silent:
         return {"file": str(path), "silent": True, "classes": []}
-    shares = readouts.mean(0)[0].softmax(0)
-    likeliest = shares.topk(min(top, len(shares)))
-    classes = [
-        {"class": about["class_names"][index], "probability": share}
-        for share, index in zip(likeliest.values.tolist(), likeliest.indices.tolist(), strict=True)
-    ]
+    classes = [{"class": name, "probability": share} for name, share in found.top(top)]
     return {"file": str(path), "classes": classes}
+
+
+def _forward_steps(model: SpikingNetwork, inputs: np.ndarray) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        return model.forward_steps(torch.from_numpy(inputs).to(model.like.dtype)).double().numpy()
+
+
+def _resting(model: SpikingNetwork) -> np.ndarray:
+    return model.resting_readout().detach().double().numpy()
 
 
 def _show(answers: list[dict[str, Any]], top: int) -> None:

@@ -44,8 +44,8 @@ def open_measured(weights: Path, options: Measured) -> tuple[SpikingNetwork, Dat
         if getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
     device = choose_device(options.accelerator)
-    model, about = load_trained(weights)
-    data = open_data(model, about, options.data)
+    model = load_trained(weights)
+    data = open_data(model, options.data)
     data.split(options.split)
     return model.to(device), data
 

@@ -230,7 +230,7 @@ def _prepare(options: Options, trainer: Trainer, folder: RunFolder) -> list[str]
 
     name, main = options.recipe, trainer.fabric.is_global_zero
     notes = find_traps(trainer.recipe, get_recipe(name), trainer.data)
-    trainer.model.about["recipe"] = {"name": name, **trainer.recipe.to_dict()}
+    trainer.model.card = replace(trainer.model.card, recipe=name, settings=trainer.recipe.to_dict())
     if options.resume:
         folder.check_same_data(trainer.data)
         if main:

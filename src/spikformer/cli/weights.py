@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
     from spikformer.engine import Engine
     from spikformer.models import SpikingNetwork
 
-_REMEMBERED = ("name", "class_names", "events", "mean", "std")
 
-
-def load_trained(path: Path) -> tuple[SpikingNetwork, dict[str, Any]]:
-    """The model, and what it remembers of its data; weights that remember too little are refused."""
+def load_trained(path: Path) -> SpikingNetwork:
+    """The model; one whose card does not name its data raises a ValueError."""
     from spikformer.engine.file import is_engine_file
 
     _check_not_a_run(path)
@@ -23,10 +21,11 @@ def load_trained(path: Path) -> tuple[SpikingNetwork, dict[str, Any]]:
     from spikformer.models import load
 
     model = load(path)
-    return model, _data_of(model, path)
+    _check_trained(model, path)
+    return model
 
 
-def load_answering(path: Path) -> tuple[SpikingNetwork | Engine, dict[str, Any]]:
+def load_answering(path: Path) -> SpikingNetwork | Engine:
     """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
     from spikformer.engine.file import is_engine_file
 
@@ -36,9 +35,8 @@ def load_answering(path: Path) -> tuple[SpikingNetwork | Engine, dict[str, Any]]
     from spikformer.engine import load_engine
 
     engine = load_engine(path)
-    if getattr(engine, "config", None) is None:
-        raise ValueError(f"{path} holds a program without the config of its network; compile the weights again.")
-    return engine, _data_of(engine, path)
+    _check_trained(engine, path)
+    return engine
 
 
 def _check_not_a_run(path: Path) -> None:
@@ -48,50 +46,35 @@ def _check_not_a_run(path: Path) -> None:
             raise IsADirectoryError(f"{path} is the folder of a run; give its weights, {path / name}.")
 
 
-def _data_of(model: SpikingNetwork | Engine, path: Path) -> dict[str, Any]:
-    about = model.about.get("data")
-    if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED) or not _is_sound(about, model):
+def _check_trained(model: SpikingNetwork | Engine, path: Path) -> None:
+    if model.card.data_set is None or not model.card.class_names:
         raise ValueError(
             f"{path} does not say which data it was trained on; `train` notes that, and `import --data-set`."
         )
-    if len(about["class_names"]) != model.config.num_classes:
-        named, answered = len(about["class_names"]), model.config.num_classes
-        raise ValueError(f"{path} names {named} classes and answers with {answered}; it is damaged.")
-    return about
 
 
-def _is_sound(about: dict[str, Any], model: SpikingNetwork | Engine) -> bool:
-    """Whether what a file remembers has the form that `train` gives it."""
-    channels = model.config.in_channels
-
-    def per_channel(values: Any) -> bool:
-        numbers = isinstance(values, list) and all(isinstance(value, int | float) for value in values)
-        return values is None or (numbers and len(values) in (1, channels))
-
-    return (
-        isinstance(about["name"], str)
-        and isinstance(about["class_names"], list)
-        and all(isinstance(name, str) for name in about["class_names"])
-        and isinstance(about["events"], bool)
-        and per_channel(about["mean"])
-        and per_channel(about["std"])
-        and isinstance(model.about.get("recipe", {}), dict)
-    )
-
-
-def open_data(model: SpikingNetwork | Engine, about: dict[str, Any], path: Path | None) -> DataSet:
-    """The data that weights remember, in the model's form; another is refused."""
+def open_data(model: SpikingNetwork | Engine, path: Path | None) -> DataSet:
+    """The data that a network was trained on, preprocessed as its card says; another is refused."""
     from spikformer.data import open_for_model
 
-    share = model.about.get("recipe", {}).get("validation_share")
-    data = open_for_model(model.config, about["name"], path, class_names=about["class_names"], validation_share=share)
-    check_fits(data, model, about)
+    card = model.card
+    assert card.data_set is not None
+    share = card.settings.get("validation_share")
+    data = open_for_model(
+        model.config,
+        card.data_set,
+        path,
+        class_names=card.class_names,
+        validation_share=share,
+        preprocessing=card.preprocessing,
+    )
+    check_fits(data, model)
     return data
 
 
-def check_fits(data: DataSet, model: SpikingNetwork | Engine, about: dict[str, Any]) -> None:
-    trained = about["class_names"]
-    if list(data.class_names) != trained:
+def check_fits(data: DataSet, model: SpikingNetwork | Engine) -> None:
+    trained = model.card.class_names
+    if data.class_names != trained:
         raise ValueError(
             f"This data has {len(data.class_names)} classes, and the weights know {len(trained)} others; give them "
             "the data they were trained on."

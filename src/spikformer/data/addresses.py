@@ -7,7 +7,10 @@ behind a login or a moving address, has a page and no files.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
+
+from spikformer.disk import cache_folder
 
 
 class RemoteFile(NamedTuple):
@@ -137,3 +140,8 @@ SOURCES: dict[str, Source] = {
     source.name: source
     for source in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100, _CIFAR10DVS, _DVS128, _N_MNIST, _IMAGENET)
 }
+
+
+def data_folder(name: str) -> Path:
+    """Where the files of a set are kept, and downloaded to."""
+    return cache_folder() / "data" / name

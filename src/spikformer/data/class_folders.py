@@ -1,9 +1,10 @@
-"""Any set of files sorted into folders: train/<class>/*, val/<class>/*, test/<class>/*. ImageNet is one."""
+"""Any set of files sorted into folders: train/<class>/*, val/<class>/*, test/<class>/*, or <class>/* alone."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spikformer.data.damage import read_each
+from spikformer.data.dataset import read_each
+from spikformer.data.splits import hold_out
 from spikformer.vocabulary import printable
 
 logger = logging.getLogger(__name__)
 
+_TEST_SHARE = 0.2
 _FOLDERS = {"train": ("train", "training"), "validation": ("val", "valid", "validation"), "test": ("test", "testing")}
 
 
@@ -68,8 +71,12 @@ class Kind:
         return visible and (entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)))
 
 
-def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = None) -> ClassFolders:
+def scan_folders(
+    root: Path, kind: Kind, class_names: Sequence[str] | None = None, *, flat: bool = False
+) -> ClassFolders:
     """The classes and files below a folder; any one split will do. Train, TRAIN and train are the same split.
+
+    With `flat`, a folder of classes without splits is one too: a fifth of every class is for testing.
 
     Labels count the class names in sorted order: those of train, without it those of all other splits. A part of a
     set, such as ImageNet's val with some of its 1000 classes, needs the `class_names` that a model was trained with.
@@ -81,6 +88,8 @@ def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = Non
     folders = _split_folders(root)
     scanned = read_each(partial(scan_classes, folder, kind) for folder in folders.values())
     found = dict(zip(folders, scanned, strict=True))
+    if not found and flat and any(entry.is_dir() and not entry.name.startswith(".") for entry in root.iterdir()):
+        found = _divide(scan_classes(root, kind))
     if not found:
         raise FileNotFoundError(
             f"{root} should hold train/<class>/ and val/<class>/ (or validation, test), but holds "
@@ -97,6 +106,17 @@ def scan_folders(root: Path, kind: Kind, class_names: Sequence[str] | None = Non
             where = "train" if class_names is None else "the list of class names"
             raise ValueError(f"{root}: {split} has the class {listed(sorted(unknown))}, which is not in {where}.")
     return ClassFolders(names, {split: label_files(classes, names) for split, classes in found.items()})
+
+
+def _divide(classes: Mapping[str, list[str]]) -> dict[str, dict[str, list[str]]]:
+    """Files for training and testing, always the same ones, whatever other classes there are."""
+    divided: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
+    for name, files in classes.items():
+        parts = hold_out(np.zeros(len(files), np.int64), _TEST_SHARE)
+        for split, indices in zip(divided, parts, strict=True):
+            if len(indices):
+                divided[split][name] = [files[index] for index in indices]
+    return {split: found for split, found in divided.items() if found}
 
 
 def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
@@ -154,3 +174,19 @@ def _split_folders(root: Path) -> dict[str, Path]:
     if found and others:
         logger.warning("%s: %s is not the name of a split and is left out.", root, listed(others))
     return found
+
+
+# Words, not parts of words: "bright" and "upright" say nothing about sides.
+_SIDES = re.compile(
+    r"(?<![a-z])((turn|hand|arm|side)?(left|right)(turn|hand|handed|arm|leg|side|wards?|most)?|(anti|counter)?clockwise|c?cw)(?![a-z])"
+)
+
+
+def can_mirror(class_names: Sequence[str]) -> bool:
+    """No class is called left, right or clockwise, and none is a letter or digit: a mirror would make another of it."""
+    return not any(len(name) == 1 or _SIDES.search(_words(name)) for name in class_names)
+
+
+def _words(name: str) -> str:
+    """In small letters, with camelCase and LEFTTurn parted."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name).lower()

@@ -8,49 +8,40 @@ from __future__ import annotations
 import numpy as np
 
 from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
-from spikformer.data.events.frames import FrameForm
-from spikformer.data.events.sets import EventForm
 from spikformer.data.events.simulator import EventCamera
-from spikformer.data.images.samples import resized
-from spikformer.data.images.sets import ImageForm
+from spikformer.data.options import DataOptions
+from spikformer.data.samples import preprocessed
 from spikformer.data.splits import Subset, hold_out
 
 
-def digits(form: ImageForm) -> DataSet:
+def digits(options: DataOptions) -> DataSet:
     """8×8 gray images."""
     brightness, labels = _read()
     images = np.round(brightness * 255).astype(np.uint8)[:, None]
     train, validation, test = _splits(ArraySamples(images, labels, "digits"))
     pixels = images[train.indices] / 255
-    size = form.size or (8, 8)
+    seen = options.images((8, 8), 1, (float(pixels.mean()),), (float(pixels.std()),))
     return DataSet(
         name="digits",
         class_names=DIGITS,
-        channels=1,
-        size=size,
-        events=False,
-        train=resized(train, size),
-        validation=resized(validation, size),
-        test=resized(test, size),
-        mean=(float(pixels.mean()),),
-        std=(float(pixels.std()),),
+        preprocessing=seen,
+        train=preprocessed(train, seen),
+        validation=preprocessed(validation, seen),
+        test=preprocessed(test, seen),
     )
 
 
-def digits_dvs(form: EventForm) -> DataSet:
+def digits_dvs(options: DataOptions) -> DataSet:
     """Frames of 16×16 from an event camera, two polarities."""
     camera = EventCamera()
     brightness, labels = _read()
-    size = form.size or camera.size
-    frame_form = FrameForm(form.time_steps, size, form.slicing, form.fit)
-    frames = np.stack([frame_form.apply(recording) for recording in camera.watch(brightness)])
+    seen = options.events(camera.size, time_steps=8)
+    frames = np.stack([seen.to_sample(recording) for recording in camera.watch(brightness)])
     train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
     return DataSet(
         name="digits_dvs",
         class_names=DIGITS,
-        channels=2,
-        size=size,
-        events=True,
+        preprocessing=seen,
         train=train,
         validation=validation,
         test=test,

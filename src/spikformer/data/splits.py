@@ -53,12 +53,16 @@ class Subset:
 Part = TypeVar("Part", bound=Divisible)
 
 
-def complete_splits(splits: Mapping[str, Part], validation_share: float) -> dict[str, Part]:
+VALIDATION_SHARE = 0.1
+
+
+def complete_splits(splits: Mapping[str, Part], validation_share: float | None = None) -> dict[str, Part]:
     """Splits as they are used: what is called test is for testing, without it validation is, as in ImageNet.
 
-    Where that leaves no validation split, a share of every class of train is held out for it, always the same one; a
-    share of 0 trains on all.
+    Where that leaves no validation split, a share of every class of train is held out for it, always the same one, 0.1
+    unless another is given; a share of 0 trains on all.
     """
+    validation_share = VALIDATION_SHARE if validation_share is None else validation_share
     if not 0 <= validation_share < 1:
         raise ValueError(f"validation_share must be at least 0 and below 1, got {validation_share!r}.")
     complete = dict(splits)

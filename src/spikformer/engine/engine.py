@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
 from spikformer.engine.autotune import density_thresholds
 from spikformer.engine.file import Compiled, read_compiled, write_compiled
 from spikformer.engine.inputs import as_frame, as_frames
 from spikformer.engine.native import MOST_THREADS, build_engine, call_lock, chosen_instructions, usable_threads
+from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.program import Fire, Program, Value
 from spikformer.engine.reference import pack_spikes, unpack_spikes
 from spikformer.frames import check_frame
@@ -92,8 +94,8 @@ class Engine:
         return self._compiled.config
 
     @property
-    def about(self) -> dict[str, Any]:
-        return self._compiled.about
+    def card(self) -> ModelCard:
+        return self._compiled.card
 
     @property
     def instructions(self) -> str:
@@ -153,6 +155,10 @@ class Engine:
         frames = as_frames(x, self.program)
         with self._running:
             return self._run(frames)
+
+    def predict(self, inputs: Input | Iterable[Input]) -> list[Prediction]:
+        """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many."""
+        return predict(self.forward_steps, self.resting_readout(), self.card, inputs)
 
     def resting_readout(self) -> np.ndarray:
         """The readout [K] of a step in which no spike reaches the head."""

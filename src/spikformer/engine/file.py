@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from spikformer.card import ModelCard, read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_of, config_of
 from spikformer.engine.program import OP_NAMES, OPS, Neuron, Op, Program
@@ -30,7 +31,7 @@ class Compiled:
 
     program: Program
     config: NetworkConfig | None = None
-    about: dict[str, Any] = field(default_factory=dict)
+    card: ModelCard = field(default_factory=lambda: ModelCard(architecture="program"))
     density_threshold: float | None = None
     """For the same bits on every machine; None leaves it to a measurement."""
 
@@ -50,7 +51,7 @@ def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "program": json.dumps(described),
         "architecture": "" if compiled.config is None else architecture_of(compiled.config),
         "config": json.dumps(compiled.config and compiled.config.to_dict()),
-        "about": json.dumps(compiled.about),
+        "card": json.dumps(compiled.card.to_dict()),
         "density_threshold": json.dumps(compiled.density_threshold),
     }
     tensors = {f"{op.name}.{name}": with_code(getattr(op, name)) for op in program.ops for name in op.arrays}
@@ -84,13 +85,14 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
             raise ValueError(
                 f"{path} was compiled by an older release, which had no programs; compile the weights again."
             )
-        described, about = file.json("program", dict), file.json("about", dict)
+        described = file.json("program", dict)
         config, threshold = file.json("config", dict, type(None)), file.json("density_threshold", float, type(None))
         try:
             _program(described, _Arrays(file, read=False))  # shapes first, so that no memory is taken in vain
             program = _program(described, _Arrays(file, read=True))
             architecture = file.metadata.get("architecture", "")
-            return Compiled(program, _checked_config(architecture, config, program), about, threshold)
+            card = read_card(file.metadata, program)
+            return Compiled(program, _checked_config(architecture, config, program), card, threshold)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
 

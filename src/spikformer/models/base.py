@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
 from spikformer.layers.linear import Linear, by_sample
 from spikformer.layers.time import Stream, StreamState, over_time
@@ -40,7 +41,7 @@ class SpikingNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        self.about: dict[str, Any] = {}  # what a file should remember besides: recipe, data set, classes; plain JSON
+        self.card = ModelCard(architecture=type(self).__name__.lower())
 
     @abstractmethod
     def encode(self, frames: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:

@@ -6,7 +6,7 @@ A file in `models/` registers its architecture; everybody else asks here, and kn
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spikformer.config import NetworkConfig
@@ -54,7 +54,10 @@ def architecture_of(config: NetworkConfig) -> Architecture:
 
 def build_model(config: NetworkConfig) -> SpikingNetwork:
     """The network of a config, with fresh weights."""
-    return architecture_of(config).build(config)
+    architecture = architecture_of(config)
+    model = architecture.build(config)
+    model.card = replace(model.card, architecture=architecture.name)
+    return model
 
 
 def create_model(name: str, **overrides: Any) -> SpikingNetwork:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
 from spikformer.data.augmentation import Augmenter
-from spikformer.data.loading import Batch
+from spikformer.data.loader import Batch
 from spikformer.layers.sync_norm import sync_norms
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.averaging import WeightAverage
@@ -61,7 +61,7 @@ class Trainer:
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
         self.model = build_model(recipe.model)
-        self.model.about = {"data": data.about()}
+        self.model.card = data.card(self.model.card.architecture)
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
             data,

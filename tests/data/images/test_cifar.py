@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spikformer.data.images import Cifar, read_cifar
+from spikformer.data.images.cifar import Cifar, read_cifar
 
 pytestmark = pytest.mark.core
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.data.images.drawn import HEIGHT, WIDTH, image, png, saved, scene
 
-from spikformer.data.images import picture, read_picture
+from spikformer.data.images import picture
+from spikformer.data.images.picture import read_picture
 
 
 def encoded(kind: str, **options) -> bytes:

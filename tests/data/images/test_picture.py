@@ -9,7 +9,7 @@ from PIL import Image
 from tests.data.images.drawn import HEIGHT, WIDTH, image, png, saved, scene
 from tests.limits import run_limited
 
-from spikformer.data.images import read_picture
+from spikformer.data.images.picture import read_picture
 
 
 def assert_shows(pixels: np.ndarray, expected: np.ndarray, tolerance: float = 0) -> None:
@@ -191,6 +191,6 @@ def test_memory_follows_the_number_of_pixels(tmp_path: Path) -> None:
         saved(large.convert("CMYK"), tmp_path / "turned.jpg", exif=exif),
         saved(large, tmp_path / "picture.webp"),
     ]
-    imports = "import sys; from spikformer.data.images import read_picture"
+    imports = "import sys; from spikformer.data.images.picture import read_picture"
     outcome = run_limited(imports, "for path in sys.argv[1:]: read_picture(path)", *paths, megabytes=24 + 16)
     assert (outcome.exit_code, outcome.errors) == (0, "")

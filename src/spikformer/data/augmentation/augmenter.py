@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spikformer.data.augmentation.mixing import draw_rectangles, fill_rectangles, smooth_targets
 from spikformer.data.augmentation.mixing import mix as mix_batch
-from spikformer.data.augmentation.mixing import smooth_targets
 from spikformer.data.augmentation.policy import COLOUR, Augmentation
-from spikformer.data.augmentation.rectangles import draw_rectangles, fill_rectangles
 from spikformer.data.dataset import DataSet
 
 
@@ -66,9 +65,10 @@ class Augmenter:
         """The mean colour of images, as in timm; no events."""
         if self.data.events:
             return 0.0
-        if self.data.mean is None:
+        mean = self.data.preprocessing.mean
+        if mean is None:
             return 128.0
-        return torch.tensor([round(255 * value) for value in self.data.mean], device=x.device).view(-1, 1, 1)
+        return torch.tensor([round(255 * value) for value in mean], device=x.device).view(-1, 1, 1)
 
     def _erase(self, x: Tensor, random: np.random.Generator) -> Tensor:
         """One rectangle of zeros in 2 % to a third of the picture, ten tries to fit it in, as in timm."""

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from spikformer.data.damage import read_each
+from spikformer.data.dataset import read_each
 from spikformer.vocabulary import printable
 
 GESTURES = (

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from spikformer.data.class_folders import Kind, LabelledFiles, label_files, listed, scan_class, scan_folders
-from spikformer.data.damage import read_each
-from spikformer.data.dataset import DIGITS, DataSet
+from spikformer.data.class_folders import Kind, LabelledFiles, can_mirror, label_files, listed, scan_class, scan_folders
+from spikformer.data.dataset import DIGITS, DataSet, read_each
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.formats import ENDINGS, read_recording
-from spikformer.data.events.frames import Fit, FrameForm, Slicing
 from spikformer.data.events.gestures import GESTURES, Gesture, read_gestures
 from spikformer.data.events.samples import Clip, LabelledClips, RecordingSamples
-from spikformer.data.mirroring import can_mirror
-from spikformer.data.splits import complete_splits, first_of_each_class, hold_out
+from spikformer.data.options import DataOptions
+from spikformer.data.splits import VALIDATION_SHARE, complete_splits, first_of_each_class, hold_out
 from spikformer.data.unpacking import unpack
+from spikformer.disk import cache_folder
 
 RECORDINGS = Kind("recordings", ENDINGS)
 AEDAT = Kind("recordings", (".aedat",))
@@ -29,21 +27,7 @@ _TRAIN_SHARE = 0.9
 _LOOKED_AT = 8  # recordings, to guess a sensor
 
 
-class EventForm(NamedTuple):
-    """What frames should be like; a size of None is the sensor's."""
-
-    time_steps: int = 16
-    size: tuple[int, int] | None = None
-    slicing: Slicing = "count"
-    fit: Fit = "resize"
-    validation_share: float = 0.1
-    class_names: Sequence[str] | None = None
-    cache: FrameCache | None = None
-    sensor: tuple[int, int] | None = None
-    """Height and width of the camera, for files that do not say it."""
-
-
-def cifar10dvs(root: Path, form: EventForm) -> DataSet:
+def cifar10dvs(root: Path, options: DataOptions) -> DataSet:
     """Ten thousand photographs of CIFAR-10, moved in front of a DVS128: ten folders or .zip files of AEDAT 2.0.
 
     Official: there is no split; the first 90 % of every class, in the order of file names, are for training. Rows and
@@ -53,10 +37,10 @@ def cifar10dvs(root: Path, form: EventForm) -> DataSet:
     files = label_files(dict(zip(CIFAR10_DVS_CLASSES, found, strict=True)), CIFAR10_DVS_CLASSES)
     train, test = first_of_each_class(files.labels, _TRAIN_SHARE)
     splits = {"train": _whole_files(files.take(train)), "test": _whole_files(files.take(test))}
-    return _event_set("cifar10dvs", form, CIFAR10_DVS_CLASSES, splits, (128, 128), mirror=True, swapped=True)
+    return _event_set("cifar10dvs", options, CIFAR10_DVS_CLASSES, splits, (128, 128), mirror=True, swapped=True)
 
 
-def dvs128(root: Path, form: EventForm) -> DataSet:
+def dvs128(root: Path, options: DataOptions) -> DataSet:
     """DVS128 Gesture: 11 gestures of 29 people, 122 recordings of AEDAT 3.1, each of many gestures; official trials.
 
     Testing is on people that training has not seen; so is validation.
@@ -69,14 +53,14 @@ def dvs128(root: Path, form: EventForm) -> DataSet:
         raise ValueError(f"{folder}: {min(shared).name} is in both trial lists; a test on it would say nothing.")
     splits = {"train": _stretches(train), "test": _stretches(test)}
     people = np.array([gesture.path.name.partition("_")[0] for gesture in train])
-    held = _some_people(people, form.validation_share)
+    held = _some_people(people, VALIDATION_SHARE if options.validation_share is None else options.validation_share)
     if held.any() and not held.all():
         clips = splits["train"]
         splits |= {"train": clips.take(np.flatnonzero(~held)), "validation": clips.take(np.flatnonzero(held))}
-    return _event_set("dvs128", form._replace(validation_share=0.0), GESTURES, splits, (128, 128), mirror=False)
+    return _event_set("dvs128", options.override(validation_share=0.0), GESTURES, splits, (128, 128), mirror=False)
 
 
-def n_mnist(root: Path, form: EventForm) -> DataSet:
+def n_mnist(root: Path, options: DataOptions) -> DataSet:
     """MNIST moved in front of an event camera of 34×34: Train/<digit>/*.bin and Test/<digit>/*.bin, or their .zip."""
     for name in ("Train", "Test"):
         if (root / f"{name}.zip").is_file():
@@ -86,20 +70,20 @@ def n_mnist(root: Path, form: EventForm) -> DataSet:
         if split not in folders.splits:
             raise FileNotFoundError(f"{root} has no {split.title()}/ nor {split.title()}.zip.")
     splits = {split: _whole_files(files) for split, files in folders.splits.items()}
-    return _event_set("n_mnist", form, folders.class_names, splits, (34, 34), mirror=False)
+    return _event_set("n_mnist", options, folders.class_names, splits, (34, 34), mirror=False)
 
 
-def event_folder(root: Path, form: EventForm) -> DataSet:
-    """<split>/<class>/* of any known format; `complete_splits` says which split is what.
+def event_folder(root: Path, options: DataOptions) -> DataSet:
+    """<split>/<class>/* or <class>/* of any known format; `complete_splits` says which split is what.
 
     Frames have the sensor's size unless another one is asked for. Where files do not say their sensor, a few of them
     are looked at, and the smallest usual one that holds their events is taken for all.
     """
-    folders = scan_folders(root, RECORDINGS, form.class_names)
+    folders = scan_folders(root, RECORDINGS, options.class_names, flat=True)
     splits = {split: _whole_files(files) for split, files in folders.splits.items()}
-    sensor = form.sensor or _likely_sensor(splits)
+    sensor = options.sensor or _likely_sensor(splits)
     mirror = can_mirror(folders.class_names)
-    return _event_set("event_folder", form, folders.class_names, splits, sensor, mirror=mirror)
+    return _event_set("event_folder", options, folders.class_names, splits, sensor, mirror=mirror)
 
 
 def _likely_sensor(splits: Mapping[str, LabelledClips]) -> tuple[int, int]:
@@ -166,7 +150,7 @@ def _stretches(gestures: Sequence[Gesture]) -> LabelledClips:
 
 def _event_set(
     name: str,
-    form: EventForm,
+    options: DataOptions,
     class_names: tuple[str, ...],
     splits: Mapping[str, LabelledClips],
     sensor: tuple[int, int],
@@ -174,19 +158,23 @@ def _event_set(
     mirror: bool,
     swapped: bool = False,
 ) -> DataSet:
-    frames = FrameForm(form.time_steps, form.size or sensor, form.slicing, form.fit)
+    seen, cache = options.events(sensor, swap_axes=swapped), _frame_cache(options.cache_gb)
     samples = {
-        split: RecordingSamples(*clips, frames, form.cache, sensor, swapped)
-        for split, clips in complete_splits(splits, form.validation_share).items()
+        split: RecordingSamples(*clips, seen, cache)
+        for split, clips in complete_splits(splits, options.validation_share).items()
     }
     return DataSet(
         name=name,
         class_names=class_names,
-        channels=2,
-        size=frames.size,
-        events=True,
+        preprocessing=seen,
         train=samples.get("train"),
         validation=samples.get("validation"),
         test=samples.get("test"),
         can_mirror=mirror,
     )
+
+
+def _frame_cache(gigabytes: float | None) -> FrameCache | None:
+    gigabytes = 10.0 if gigabytes is None else gigabytes
+    cache = FrameCache(cache_folder() / "frames", int(gigabytes * 1e9))
+    return cache if gigabytes and cache.is_usable() else None

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spikformer.data.damage import read_each
-from spikformer.data.images.archives import find_files, read_found
-from spikformer.data.images.labelled import LabelledImages
-from spikformer.data.images.pickles import read_pickle
+from spikformer.data.dataset import LabelledImages, read_each
+from spikformer.data.images.cifar_pickle import read_pickle
+from spikformer.data.unpacking import find_files, read_found
 
 logger = logging.getLogger(__name__)
 

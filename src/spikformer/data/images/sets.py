@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from spikformer.data.class_folders import Kind, scan_folders
-from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
+from spikformer.data.class_folders import Kind, can_mirror, scan_folders
+from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, LabelledImages
 from spikformer.data.images.cifar import read_cifar
-from spikformer.data.images.labelled import LabelledImages
 from spikformer.data.images.mnist import read_mnist
 from spikformer.data.images.picture import ENDINGS
-from spikformer.data.images.samples import PictureSamples, resized
-from spikformer.data.mirroring import can_mirror
+from spikformer.data.options import DataOptions
+from spikformer.data.samples import PictureSamples, preprocessed
 from spikformer.data.splits import Subset, complete_splits
+from spikformer.preprocessing import Preprocessing
 
 PICTURES = Kind("images", ENDINGS)
 
@@ -34,57 +34,43 @@ CIFAR_NORMALISATION = Normalisation((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0
 IMAGENET_NORMALISATION = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-class ImageForm(NamedTuple):
-    """What images should be like; None: as the set has them."""
-
-    size: tuple[int, int] | None = None
-    validation_share: float = 0.1
-    crop_ratio: float = 0.875
-    """Of files: how much of the short side evaluation sees. Training sees all of it (Official: a crop of scale 1)."""
-    class_names: Sequence[str] | None = None
-
-
-def mnist(root: Path, form: ImageForm) -> DataSet:
+def mnist(root: Path, options: DataOptions) -> DataSet:
     """60,000 and 10,000 handwritten digits of 28×28, gray."""
-    return _array_set("mnist", form, *read_mnist(root), DIGITS, MNIST_NORMALISATION, mirror=False)
+    return _array_set("mnist", options, *read_mnist(root), DIGITS, MNIST_NORMALISATION, mirror=False)
 
 
-def fashion_mnist(root: Path, form: ImageForm) -> DataSet:
+def fashion_mnist(root: Path, options: DataOptions) -> DataSet:
     """60,000 and 10,000 pieces of clothing of 28×28, gray."""
-    return _array_set("fashion_mnist", form, *read_mnist(root), _FASHION, FASHION_MNIST_NORMALISATION, mirror=True)
+    return _array_set("fashion_mnist", options, *read_mnist(root), _FASHION, FASHION_MNIST_NORMALISATION, mirror=True)
 
 
-def cifar(root: Path, form: ImageForm, name: str) -> DataSet:
+def cifar(root: Path, options: DataOptions, name: str) -> DataSet:
     """50,000 and 10,000 photographs of 32×32 in 10 or 100 classes."""
     files = read_cifar(root, name)
-    return _array_set(name, form, files.train, files.test, files.class_names, CIFAR_NORMALISATION, mirror=True)
+    return _array_set(name, options, files.train, files.test, files.class_names, CIFAR_NORMALISATION, mirror=True)
 
 
 cifar10 = partial(cifar, name="cifar10")
 cifar100 = partial(cifar, name="cifar100")
 
 
-def image_folder(root: Path, form: ImageForm, name: str = "image_folder") -> DataSet:
-    """train/<class>/*, val/<class>/*, test/<class>/*, of any formats and sizes; `complete_splits` says what is what."""
-    folders = scan_folders(root, PICTURES, form.class_names)
-    files = complete_splits(folders.splits, form.validation_share)
-    size = form.size or (224, 224)
+def image_folder(root: Path, options: DataOptions, name: str = "image_folder") -> DataSet:
+    """<split>/<class>/* or <class>/*, of any formats and sizes; `complete_splits` says which split is what."""
+    folders = scan_folders(root, PICTURES, options.class_names, flat=name == "image_folder")
+    files = complete_splits(folders.splits, options.validation_share)
+    seen = options.images((224, 224), 3, *IMAGENET_NORMALISATION, crop_ratio=0.875)
 
-    def samples(split: str, ratio: float) -> PictureSamples | None:
-        return PictureSamples(files[split], size, ratio) if split in files else None
+    def samples(split: str, form: Preprocessing = seen) -> PictureSamples | None:
+        return PictureSamples(files[split], form) if split in files else None
 
     return DataSet(
         name=name,
         class_names=folders.class_names,
-        channels=3,
-        size=size,
-        events=False,
-        train=samples("train", 1.0),
-        validation=samples("validation", form.crop_ratio),
-        test=samples("test", form.crop_ratio),
+        preprocessing=seen,
+        train=samples("train", replace(seen, crop_ratio=1.0)),  # Official: training crops at scale 1, all of it
+        validation=samples("validation"),
+        test=samples("test"),
         can_mirror=can_mirror(folders.class_names),
-        mean=IMAGENET_NORMALISATION.mean,
-        std=IMAGENET_NORMALISATION.std,
     )
 
 
@@ -93,7 +79,7 @@ imagenet = partial(image_folder, name="imagenet")
 
 def _array_set(
     name: str,
-    form: ImageForm,
+    options: DataOptions,
     train: LabelledImages,
     test: LabelledImages,
     class_names: tuple[str, ...],
@@ -103,18 +89,15 @@ def _array_set(
 ) -> DataSet:
     given = {"train": Subset.whole(ArraySamples(*train, f"{name}, train"))}
     given["test"] = Subset.whole(ArraySamples(*test, f"{name}, test"))
-    size = form.size or train.images.shape[2:]
-    splits = {split: resized(samples, size) for split, samples in complete_splits(given, form.validation_share).items()}
+    seen = options.images(train.images.shape[2:], train.images.shape[1], *normalisation)
+    complete = complete_splits(given, options.validation_share)
+    splits = {split: preprocessed(samples, seen) for split, samples in complete.items()}
     return DataSet(
         name=name,
         class_names=class_names,
-        channels=train.images.shape[1],
-        size=size,
-        events=False,
+        preprocessing=seen,
         train=splits["train"],
         validation=splits.get("validation"),
         test=splits["test"],
         can_mirror=mirror,
-        mean=normalisation.mean,
-        std=normalisation.std,
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spikformer.config import ModelConfig
+from spikformer.config import NetworkConfig
 from spikformer.engine.program import Builder, Neuron
 
 NORM_EPS = 1e-5  # of every batch norm here; PyTorch's default
@@ -44,13 +44,15 @@ class Arrays:
         if self._unused:
             raise ValueError(f"The weights hold {min(self._unused)}, which the network of their config does not have.")
 
-    def neuron(self, name: str, config: ModelConfig, v_threshold: float | None = None) -> Neuron:
+    def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> Neuron:
         """A config's neuron, at its usual threshold unless another is given."""
         gain, leak = 1 / config.tau, 1.0
         if config.neuron == "plif":
             gain = self.sigmoid(f"{name}.gain_logit")
         elif config.neuron == "if":
             gain, leak = 1.0, 0.0
+        if config.v_reset is None:
+            raise ValueError("The engine resets to a voltage, but v_reset=None subtracts: run this model in PyTorch.")
         return Neuron(gain, leak, config.v_threshold if v_threshold is None else v_threshold, config.v_reset)
 
     def sigmoid(self, name: str) -> float:

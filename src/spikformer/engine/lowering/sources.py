@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spikformer.card import read_card
 from spikformer.engine.file import Compiled
 from spikformer.engine.lowering import Arrays, config_of, lower
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors
@@ -27,7 +28,7 @@ def from_model(model: SpikingNetwork) -> Compiled:
         raise ValueError("The engine compiles a model for inference; call model.eval() first.")
     check_as_configured(model, "compile_engine")
     arrays = {name: _as_array(tensor) for name, tensor in model.state_dict().items()}
-    return Compiled(lower(model.config, Arrays(arrays)), model.config, model.about)
+    return Compiled(lower(model.config, Arrays(arrays)), model.config, model.card)
 
 
 def _as_array(tensor: Tensor) -> np.ndarray:
@@ -40,11 +41,11 @@ def from_weights(path: str | os.PathLike[str]) -> Compiled:
     path = Path(path)
     with open_tensors(path) as file:
         file.check_kind(WEIGHTS_FORMAT, WEIGHTS_VERSION)
-        fields, about = file.json("config", dict), file.json("about", dict) if "about" in file.metadata else {}
+        fields = file.json("config", dict)
         try:
             config = config_of(file.metadata.get("architecture", "spikformer"), fields)
             arrays = Arrays({name: _read(file, name) for name in file.entries})
-            return Compiled(lower(config, arrays), config, about)
+            return Compiled(lower(config, arrays), config, read_card(file.metadata, config))
         except ValueError as error:
             raise ValueError(f"{path} cannot become an engine: {error}") from None
 

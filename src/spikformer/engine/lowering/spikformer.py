@@ -82,8 +82,6 @@ def check_spiking(config: ModelConfig) -> None:
             f"The engine runs on spikes, but this model's neuron is {config.neuron!r}: compile a spiking one, "
             "or run this one in PyTorch."
         )
-    if config.v_reset is None:
-        raise ValueError("The engine resets to a voltage, but v_reset=None subtracts: run this model in PyTorch.")
     if config.attention not in _ATTENTIONS:
         raise ValueError(
             f"The engine multiplies spikes, but attention={config.attention!r} has floats in Q, K or V: "

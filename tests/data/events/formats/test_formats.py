@@ -1,14 +1,16 @@
-"""What holds for every event format: it comes back as written, and damage gives one sentence, quickly."""
+"""Every format: what is written is read, what is damaged is named."""
 
 import tracemalloc
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spikformer.data.events.formats import ENDINGS, read_recording
+from spikformer.data.events.formats import ENDINGS, check, read_recording
+from spikformer.sampling import Recording
 
 # (0, 0) … (33, 33) lie inside every sensor, and no N-MNIST clock goes beyond 23 bits.
 sorted_rows = st.lists(
@@ -237,3 +239,32 @@ def test_memory_follows_the_size_of_the_file(name, writers, scratch):
     tracemalloc.stop()
     per_byte, per_event = MEMORY[name]
     assert peak < per_byte * len(content) + per_event * 30_000 + 100_000
+
+
+def recording(time_us: list[int], x: list[int], y: list[int]) -> Recording:
+    return Recording(
+        np.array(time_us, np.int64), np.array(x, np.int16), np.array(y, np.int16), np.ones(len(x), bool), (4, 6)
+    )
+
+
+def test_a_good_one_comes_back() -> None:
+    good = recording([1, 1, 2], [0, 5, 3], [0, 3, 1])
+    assert check(good, Path("good.aedat")) is good
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (recording([], [], []), r"bad\.aedat holds no events"),
+        (
+            recording([1, 2], [0, 6], [0, 0]),
+            r"bad\.aedat: event 1 is at column 6, row 0, outside the sensor of 6 columns",
+        ),
+        (recording([1, 2], [0, 0], [0, 4]), r"event 1 is at column 0, row 4"),
+        (recording([1, 2], [-1, 0], [0, 0]), r"event 0 is at column -1"),
+        (recording([1, 5, 4], [0, 0, 0], [0, 0, 0]), r"time runs backwards at event 2, from 5 to 4 µs"),
+    ],
+)
+def test_a_bad_one_is_named(bad: Recording, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        check(bad, Path("bad.aedat"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spikformer.data.events.formats.nmnist import read_nmnist
@@ -25,6 +25,7 @@ def decode_plainly(content: bytes):
 events = st.lists(st.one_of(st.binary(min_size=5, max_size=5), st.just(b"\0\xf0\0\0\1")), min_size=1).map(b"".join)
 
 
+@settings(deadline=None)  # the first call imports tonic
 @given(content=events)
 def test_any_events_match_the_plain_loop_and_tonic(content, writers, tmp_path_factory):
     tonic = pytest.importorskip("tonic.io")

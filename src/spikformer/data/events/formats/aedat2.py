@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spikformer.data.events.formats.clock import unwrap
-from spikformer.data.events.formats.sensors import CHIPS, size_of_chip
-from spikformer.data.events.formats.source import count_events, read_source, text_header
-from spikformer.data.events.recording import Recording
+from spikformer.data.events.formats.source import CHIPS, count_events, read_source, size_of_chip, text_header, unwrap
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 

@@ -1,10 +1,15 @@
-"""What every event file begins with: bytes that are there, and often a header of text lines."""
+"""What event files share: bytes that are there, headers of text lines, sensors by name or by guess, 32-bit clocks."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
+
+import numpy as np
+
+from spikformer.vocabulary import printable
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -62,3 +67,53 @@ def count_events(data: bytes, start: int, event_bytes: int, path: Path) -> int:
             f"{path} is cut off in mid-event, at byte {len(data)}: event {count} has {rest} of its {event_bytes} bytes."
         )
     return count
+
+
+# By the beginning of the name: DAVIS240A, B and C share a size, as do Davis346red, Davis346blue, DAVIS346B, …
+CHIPS = {"DVS128": (128, 128), "DAVIS240": (180, 240), "DAVIS346": (260, 346)}
+
+# More than any event camera has so far (1280 × 720), few enough that a damaged header asks for no huge frames.
+_LARGEST_SIDE = 4096
+_MOST_PIXELS = 1 << 21
+
+
+def size_of_chip(name: str) -> tuple[int, int] | None:
+    """The size of a chip by its name, in any case; None if it is not known."""
+    return next((size for chip, size in CHIPS.items() if name.upper().startswith(chip)), None)
+
+
+def smallest_size(x: np.ndarray, y: np.ndarray, sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The first of the sizes, in growing order, that holds all events; the last one if none does.
+
+    The bounding box itself would differ from recording to recording of one camera.
+    """
+    rows, columns = (int(y.max()) + 1, int(x.max()) + 1) if len(x) else (0, 0)
+    return next((size for size in sizes if rows <= size[0] and columns <= size[1]), sizes[-1])
+
+
+def check_size(height: int, width: int, path: Path) -> tuple[int, int]:
+    """A size that a file states, if it can be one."""
+    if not (1 <= height <= _LARGEST_SIDE and 1 <= width <= _LARGEST_SIDE and height * width <= _MOST_PIXELS):
+        raise ValueError(
+            f"{path} states a sensor of {printable(width)} columns and {printable(height)} rows, expected 1 to "
+            f"{_LARGEST_SIDE} of each and {_MOST_PIXELS} pixels at most; its header is damaged."
+        )
+    return height, width
+
+
+_QUARTER = 1 << 30
+
+
+def unwrap(stamps: np.ndarray) -> np.ndarray:
+    """uint32 microseconds as int64 that run on where the clock wrapped.
+
+    A wrap leaps from the clock's last quarter into its first. Any other step back (a clock that was reset, a damaged
+    stamp) stays one, for `recording.check` to refuse.
+    """
+    time_us = stamps.astype(np.int64)
+    wraps = np.flatnonzero((stamps[:-1] >= 3 * _QUARTER) & (stamps[1:] < _QUARTER))
+    if len(wraps):
+        leaps = np.zeros_like(time_us)
+        leaps[wraps + 1] = 1 << 32
+        time_us += leaps.cumsum()
+    return time_us

@@ -16,7 +16,7 @@ import pooch
 import pytest
 
 from spikformer.data.addresses import SOURCES, RemoteFile, Source
-from spikformer.data.downloads import download, how_to_get
+from spikformer.data.download import download, how_to_get
 from spikformer.disk import umask
 
 PAGE = "https://example.org/toy"

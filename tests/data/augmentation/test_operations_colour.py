@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from spikformer.data.augmentation.colour import COLOUR_OPERATIONS
+from spikformer.data.augmentation.operations import COLOUR_OPERATIONS
 from spikformer.data.augmentation.policy import COLOUR
 
 MAGNITUDES = (0.0, 3.0, 7.4, 9.0, 9.9)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from spikformer.data.augmentation.geometry import Interpolation, affine_matrices, warp
+from spikformer.data.augmentation.operations import Interpolation, affine_matrices, warp
 from spikformer.data.augmentation.policy import GEOMETRIC
 
 FILL = (10, 200, 90)

@@ -1,7 +1,7 @@
-"""Files of a data set, fetched where they are missing and checked; what goes wrong is said in one sentence.
+"""Files of a data set, fetched where they are missing and checked; what goes wrong is said in one short message.
 
-Call `download` when files are missing from the folder that is ours (`places.data_folder`), never for a folder that
-the user named: what lies there is theirs, whole or a sample, with the published checksum or another, and the readers
+Call `download` when files are missing from the folder that is ours (`addresses.data_folder`), never for a folder that
+the user named: what lies there is theirs, complete or a sample, with the published checksum or another, and the readers
 judge it. Even in our folder a file with a wrong checksum is left alone and named, not overwritten: someone put it
 there.
 """

@@ -1,12 +1,15 @@
-"""NumPy's array format and events as four columns of it: what .npy and .npz files share.
+"""Events in NumPy's formats: a structured array (.npy), as tonic holds them, or an archive of columns (.npz).
 
-`np.load` is not used: it allocates what an array's header claims before it looks for the data.
+SpikingJelly converts CIFAR10-DVS and DVS128 Gesture to .npz; tonic reads neither. `np.load` is not used: it allocates
+what an array's header claims before it looks for the data.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
+import zipfile
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -14,8 +17,9 @@ from typing import Protocol
 
 import numpy as np
 
-from spikformer.data.events.formats.sensors import smallest_size
-from spikformer.data.events.recording import Recording
+from spikformer.data.archives import Content, archive_errors, check_entries, open_zip
+from spikformer.data.events.formats.source import check_size, open_source, read_source, smallest_size
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 FIELDS = ("t", "x", "y", "p")
@@ -77,3 +81,53 @@ def recording_of(columns: Mapping[str, np.ndarray], size: tuple[int, int] | None
     x, y = columns["x"].astype(np.int16), columns["y"].astype(np.int16)
     time_us, on = columns["t"].astype(np.int64), columns["p"] > 0
     return Recording(time_us, x, y, on, size or smallest_size(x, y, _SIZES), size_is_guessed=size is None)
+
+
+def read_npy(path: Path) -> Recording:
+    """A .npy file of one structured array with the integer fields t, x, y and p in any order, others ignored.
+
+    t is in microseconds, x and y count from the upper left corner, p is 1 for ON and 0 or -1 for OFF. Takes twice the
+    file's size of memory, and 16 bytes for each event.
+    """
+    events = read_array(io.BytesIO(read_source(path, b"\x93NUMPY", "a NumPy array")), str(path))
+    if missing := [name for name in FIELDS if name not in (events.dtype.names or ())]:
+        raise ValueError(
+            f"{path} lacks the fields {', '.join(missing)}; expected a structured array with t, x, y and p, "
+            f"got {printable(events.dtype)}."
+        )
+    return recording_of({name: events[name] for name in FIELDS}, None, path)
+
+
+def read_npz(path: Path) -> Recording:
+    """A .npz file (plain or compressed) of the integer arrays t, x, y and p, others ignored.
+
+    t is in microseconds, x and y count from the upper left corner, p is 1 for ON and 0 or -1 for OFF. An array `size`
+    may give the sensor's height and width; without it, the smallest usual one that holds all events is taken.
+
+    The arrays may take `largest_content` together, which is checked before any is read; memory is twice that, and 16
+    bytes for each event.
+    """
+    open_source(path).close()
+    try:
+        with archive_errors(path, "a NumPy archive"), open_zip(path) as archive:
+            columns = _read_columns(archive, path)
+    except OSError as error:  # zipfile seeks where a damaged directory points
+        raise ValueError(f"{path} is damaged or not a NumPy archive ({error.strerror or error}).") from None
+    size = columns.pop("size", None)
+    if size is not None and (len(size) != 2 or size.dtype.kind not in "iu" or size.ndim != 1):
+        raise ValueError(f"{path} states a size of {len(size)} {printable(size.dtype)}, expected height and width.")
+    return recording_of(columns, None if size is None else check_size(int(size[0]), int(size[1]), path), path)
+
+
+def _read_columns(archive: zipfile.ZipFile, path: Path) -> dict[str, np.ndarray]:
+    files = {entry.filename: entry for entry in archive.infolist()}
+    entries = {name: files[f"{name}.npy"] for name in (*FIELDS, "size") if f"{name}.npy" in files}
+    if missing := [name for name in FIELDS if name not in entries]:
+        raise ValueError(f"{path} lacks the arrays {', '.join(missing)}; expected t, x, y and p.")
+    check_entries(list(entries.values()), path)
+    columns = {}
+    for name, entry in entries.items():
+        with archive.open(entry) as member:
+            columns[name] = read_array(Content(member, path, entry.file_size), f"{path}, array {name}")
+            member.read(1)  # past the end: this is where zipfile compares the checksum
+    return columns
