@@ -46,7 +46,7 @@ struct PartOfRow {
     Index first;
 };
 
-// Internal to each file: see compiled.inl.
+// Internal to each file: see isa/simd.hpp.
 [[maybe_unused]] static constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 // H = V + gain (X - leak (V - v_reset)), a spike where H >= v_threshold, then V = v_reset.
