@@ -6,14 +6,18 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+_HANGS = 600  # seconds on the wall
 _PRELUDE = """
-import resource, sys
+import math, resource, sys
 
-def limit(megabytes):
+def limit(megabytes, seconds):
     pages = int(open("/proc/self/statm").read().split()[0])
     size = pages * resource.getpagesize() + megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    end = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (end, end))
 """
 
 
@@ -29,9 +33,10 @@ class Outcome:
 def run_limited(imports: str, code: str, *arguments: object, megabytes: int, seconds: float = 60) -> Outcome:
     """Run `imports` freely, then `code` with `megabytes` more address space; `arguments` are sys.argv[1:].
 
-    A child that needs longer is killed, and raises subprocess.TimeoutExpired here.
+    `seconds` are of a processor, so that a busy machine changes nothing; a child that needs more is killed, and its
+    exit code is negative. One that waits for ever raises subprocess.TimeoutExpired here.
     """
-    script = "\n".join([_PRELUDE, imports, f"limit({megabytes})", code])
+    script = "\n".join([_PRELUDE, imports, f"limit({megabytes}, {seconds})", code])
     words = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=_HANGS, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)

@@ -11,7 +11,17 @@ import zlib
 from pathlib import Path
 
 import pytest
-from tests.data.conftest import STREAM, aedat4_events, aedat4_header, aedat4_packet
+from tests.data.conftest import (
+    STREAM,
+    aedat2,
+    aedat3,
+    aedat3_packet,
+    aedat4_events,
+    aedat4_header,
+    aedat4_packet,
+    nmnist,
+    prophesee,
+)
 from tests.data.images.drawn import png
 from tests.limits import run_limited
 
@@ -19,16 +29,26 @@ MEGABYTES = 64  # that a reader may take for any of them
 SECONDS = 3  # of a processor
 
 READERS = """
-import json, sys, time
+import json, shutil, sys, time
 from pathlib import Path
+from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.formats import read_recording
+from spikformer.data.events.gestures import read_gestures
 from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.mnist import read_idx
 from spikformer.data.images.picture import read_picture
 from spikformer.data.unpacking import unpack
 
+def read_cached(path):
+    cache = FrameCache(Path(path).parent, 10**9)
+    shutil.copy(path, cache._path("key"))
+    if cache.get("key") is None:
+        raise ValueError(f"{path} counts as missing")
+
 readers = {
     "recording": read_recording,
+    "frames": read_cached,
+    "gestures": lambda path: read_gestures(Path(path).parent, Path(path).name),
     "picture": read_picture,
     "idx": read_idx,
     "cifar": lambda path: read_cifar(path, "cifar10"),
@@ -125,6 +145,11 @@ def idx(shape: tuple[int, ...], content: bytes = b"") -> bytes:
     return struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + content
 
 
+def frames(content: bytes) -> bytes:
+    """An entry of the cache with a checksum that is right."""
+    return b"spikfrm1" + zlib.crc32(content).to_bytes(4, "little") + content
+
+
 SPARSE = {"GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,1"}
 NAME = tar_header("1", 5, tarfile.GNUTYPE_LONGNAME) + b"1.bin".ljust(512, b"\0")
 PAX = tar_header("1", 24, tarfile.XGLTYPE) + b"12 a=11111\n12 b=22222\n".ljust(512, b"\0")
@@ -168,6 +193,18 @@ BOMBS = {
     "recording/zstd_window.aedat4": lambda: aedat4(3, zstd_claim(41)),
     "recording/sensor.aedat4": lambda: aedat4_header(streams=SENSOR),
     "recording/deep.aedat4": lambda: aedat4_header(streams="<a>" * 100_000),
+    "recording/lines_2.aedat": lambda: aedat2([]) + 1_000_000 * b"#ab\n",
+    "recording/lines_3.aedat": lambda: aedat3(source=1_000_000 * "#ab\n"),
+    "recording/lines.dat": lambda: prophesee([], 1_000_000 * "%ab\n"),
+    "recording/packets.aedat": lambda: aedat3(*100_000 * [aedat3_packet([])]),
+    "recording/capacity.aedat": lambda: aedat3(struct.pack("<hhiiiiii", 1, 1, 8, 4, 0, *3 * [2**31 - 1])),
+    "recording/event_size.aedat": lambda: aedat3(struct.pack("<hhiiiiii", 1, 1, *6 * [2**31 - 1])),
+    "recording/overflows.bin": lambda: nmnist(600_000 * [(0, 0, 240, 0)]),
+    "frames/claimed.frames": lambda: frames(array("(2, 2, 40_000, 40_000)", "'|u1'")),
+    "frames/header.frames": lambda: frames(array("(1, 1, 1, 1)", "'|u1'", version=2, padding=5_000_000) + b"0"),
+    "frames/item.frames": lambda: frames(array("(1, 1, 1, 1)", "'V2147483647'")),
+    "gestures/long.txt": lambda: 10_000_000 * b"a.aedat\n",
+    "gestures/repeated.txt": lambda: 500_000 * b"a\n",
     "picture/small.png": lambda: png(struct.pack(">IIBBBBB", 5_000, 5_000, 1, 0, 0, 0, 0), bytes(5_000 * 626)),
     "picture/warned.png": lambda: png(struct.pack(">IIBBBBB", 9_500, 9_500, 1, 0, 0, 0, 0), bytes(1_000)),
     "picture/raised.png": lambda: png(struct.pack(">IIBBBBB", 60_000, 60_000, 1, 0, 0, 0, 0), bytes(1_000)),

@@ -24,5 +24,5 @@ def test_seeds_are_read(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("find", FINDS, ids=lambda path: path.name)
 def test_finds_stay_mended(find: Path, tmp_path: Path) -> None:
-    """Named <target>-<what was found>."""
+    """Named <target>-<what was found>; `run_once` raises if one still is a find."""
     run_once(find.name.partition("-")[0], find.read_bytes(), tmp_path)

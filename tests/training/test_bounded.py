@@ -33,4 +33,32 @@ for read in (read_json, read_bounded):
 """
     imports = "from pathlib import Path\nfrom spikformer.training.bounded import read_bounded, read_json"
     outcome = run_limited(imports, code, tmp_path / "a.json", megabytes=64)
-    assert outcome.output.count("a.json is larger than 8 MB") == 2, outcome.errors
+    assert outcome.output.count("a.json is larger than 4 MB") == 2, outcome.errors
+
+
+SIZE = 4 * 2**20
+FILES = {
+    "lists.json": b"[" + b"[[[0]]]," * (SIZE // 8 - 1) + b"0]",
+    "rows.csv": b"epoch,train_loss\n" + b"1,2\n" * (SIZE // 4 - 5),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_parsing_the_largest_file_takes_the_memory_that_is_stated(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(FILES[name])
+    imports = "import sys; from pathlib import Path; from spikformer.training import RunFolder\n"
+    imports += "from spikformer.training.bounded import read_json"
+    code = """
+path = Path(sys.argv[1])
+if path.suffix == ".json":
+    read_json(path)
+else:
+    path = path.rename(path.with_name("metrics.csv"))
+    try:
+        RunFolder(path.parent).read_metrics()
+    except ValueError as error:
+        assert str(path) in str(error), error
+"""
+    outcome = run_limited(imports, code, path, megabytes=(50 if path.suffix == ".json" else 100) * SIZE >> 20)
+    assert outcome.exit_code == 0, outcome.errors

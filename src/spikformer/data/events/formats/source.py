@@ -12,6 +12,7 @@ import numpy as np
 from spikformer.vocabulary import printable
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_LONGEST_HEADER = 1 << 20  # jAER writes its preferences there, tens of kilobytes; a short line takes 20 times its size
 
 
 def open_source(path: Path) -> BinaryIO:
@@ -41,7 +42,8 @@ def text_header(data: bytes, mark: bytes, last: bytes, path: Path) -> tuple[list
     """The lines at the beginning that start with `mark`, without it, and the byte after them.
 
     The line `last` ends the header, but old files lack it. There the first event may begin with the very byte of the
-    mark; it is told from a line by its control characters, which clocks and addresses have and text has not.
+    mark; it is told from a line by its control characters, which clocks and addresses have and text has not. A header
+    may have 1 MiB.
     """
     lines: list[str] = []
     position = 0
@@ -52,6 +54,8 @@ def text_header(data: bytes, mark: bytes, last: bytes, path: Path) -> tuple[list
             break
         if end < 0:
             raise ValueError(f"{path} is cut off in its header, at byte {len(data)}.")
+        if end >= _LONGEST_HEADER:
+            raise ValueError(f"{path} has a header of more than {_LONGEST_HEADER:,} bytes; it is damaged.")
         lines.append(line.removeprefix(mark).decode("latin-1").strip())
         position = end + 1
         if line.startswith(last):
