@@ -6,6 +6,7 @@ surrogate all follow from it. On a CPU, torch.compile and torch.export see one n
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -57,7 +58,9 @@ def multistep(
         spikes, voltage = reference.by_steps(current, initial, gain, dynamics)
     else:
         number = 1.0 if isinstance(gain, Tensor) else gain
-        spikes, voltage, _ = torch.ops.spikformer.lif(*inputs, number, *_constants(dynamics), learns)
+        arguments = (*inputs, number, *_constants(dynamics), learns)
+        run = torch.ops.spikformer.lif.default if _is_watched(current) else _Eager.apply if learns else _forward
+        spikes, voltage, _ = run(*arguments)
     return spikes.to(narrow), voltage
 
 
@@ -112,6 +115,17 @@ def _wants_plain_operations(current: Tensor) -> bool:
     )
 
 
+def _is_watched(x: Tensor) -> bool:
+    """Whether anything but autograd wants to know of the operator: a compiler, a dispatch mode, vmap, a subclass."""
+    return (
+        torch.compiler.is_compiling()
+        or type(x) not in (Tensor, torch.nn.Parameter)
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._functorch.maybe_current_level() is not None
+        or torch._C._functorch.is_legacy_batchedtensor(x)  # of autograd, for is_grads_batched
+    )
+
+
 # The operator: what it computes, shapes alone, gradients, batches.
 
 
@@ -122,19 +136,20 @@ def _constants(dynamics: Dynamics) -> tuple[Any, ...]:
     return dynamics.leaky, dynamics.v_threshold, reset, surrogate, dynamics.alpha, dynamics.detach_reset
 
 
-@torch.library.impl("spikformer::lif", "CompositeExplicitAutograd")
+_dynamics = lru_cache(Dynamics)  # validated once
+
+
 def _forward(
     current: Tensor, initial: Tensor | None, learnt_gain: Tensor | None, gain: float, *constants: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     *constants_of_dynamics, keep_membrane = constants
-    dynamics = Dynamics(*constants_of_dynamics)
+    dynamics = _dynamics(*constants_of_dynamics)
     kernels = kernels_for(current, dynamics)
     used_gain = gain if learnt_gain is None else learnt_gain
     spikes, voltage, membrane = kernels.forward(current, initial, used_gain, dynamics, keep_membrane)
     return spikes, voltage, current.new_empty(0) if membrane is None else membrane
 
 
-@torch.library.impl("spikformer::lif_backward", "CompositeExplicitAutograd")
 def _backward(
     grad_spikes: Tensor | None,
     grad_voltage: Tensor | None,
@@ -144,12 +159,16 @@ def _backward(
     gain: float,
     *constants: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    dynamics = Dynamics(*constants)
+    dynamics = _dynamics(*constants)
     kernels = kernels_for(membrane, dynamics)
     used_gain = gain if learnt_gain is None else learnt_gain
     if grad_spikes is None:
         grad_spikes = torch.zeros_like(membrane)
     return kernels.backward(grad_spikes, grad_voltage, membrane, initial, used_gain, dynamics)
+
+
+torch.library.impl("spikformer::lif", "CompositeExplicitAutograd", _forward)
+torch.library.impl("spikformer::lif_backward", "CompositeExplicitAutograd", _backward)
 
 
 @torch.library.register_fake("spikformer::lif")
@@ -174,12 +193,27 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _differentiate(ctx: Any, grad_spikes: Tensor | None, grad_voltage: Tensor | None, _: Any) -> tuple[Any, ...]:
-    grad_current, grad_initial, grad_gain = torch.ops.spikformer.lif_backward(
-        grad_spikes, grad_voltage, *ctx.saved_tensors, ctx.gain, *ctx.constants
-    )
+    membrane = ctx.saved_tensors[0]
+    watched = torch.is_grad_enabled() or _is_watched(membrane if grad_spikes is None else grad_spikes)
+    run = torch.ops.spikformer.lif_backward.default if watched else _backward
+    grad_current, grad_initial, grad_gain = run(grad_spikes, grad_voltage, *ctx.saved_tensors, ctx.gain, *ctx.constants)
     of_initial, of_gain = ctx.needs_input_grad[1:3]
     rest = [None] * (len(ctx.constants) + 2)
     return grad_current, grad_initial if of_initial else None, grad_gain if of_gain else None, *rest
+
+
+class _Eager(torch.autograd.Function):
+    """The operator without PyTorch's dispatcher, whose tenth of a millisecond a call small networks would feel."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+        output = _forward(*arguments)
+        _save(ctx, arguments, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return _differentiate(ctx, *grads)
 
 
 def _differentiate_twice(ctx: Any, *grads: Tensor) -> None:
@@ -197,17 +231,17 @@ torch.library.register_autograd("spikformer::lif_backward", _differentiate_twice
 def _batched_forward(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
     current, initial, learnt_gain, *others = arguments
     if in_dims[2] is not None:  # a gain for each: one neuron after the other
-        return _one_by_one(torch.ops.spikformer.lif, info.batch_size, in_dims, arguments)
+        return _one_by_one(torch.ops.spikformer.lif.default, info.batch_size, in_dims, arguments)
     current = _with_batch(current, in_dims[0], 1, info.batch_size)
     if initial is not None:
         initial = _with_batch(initial, in_dims[1], 0, info.batch_size)
-    spikes, voltage, membrane = torch.ops.spikformer.lif(current, initial, learnt_gain, *others)
+    spikes, voltage, membrane = torch.ops.spikformer.lif.default(current, initial, learnt_gain, *others)
     return (spikes, voltage, membrane), (1, 0, 1 if others[-1] else None)
 
 
 @torch.library.register_vmap("spikformer::lif_backward")
 def _batched_backward(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
-    return _one_by_one(torch.ops.spikformer.lif_backward, info.batch_size, in_dims, arguments)
+    return _one_by_one(torch.ops.spikformer.lif_backward.default, info.batch_size, in_dims, arguments)
 
 
 def _with_batch(x: Tensor, axis: int | None, place: int, size: int) -> Tensor:
