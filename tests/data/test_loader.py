@@ -167,12 +167,10 @@ def test_memory_is_pinned_where_that_is_asked_for() -> None:
 
 
 def test_a_sample_of_nan_is_a_bad_sample() -> None:
-    arrays = np.zeros((4, 1, 2, 2), np.float32)
+    arrays = np.zeros((4, 1, 1, 1), np.float32)
     arrays[2] = np.nan
     split = ArraySamples(arrays, np.arange(4) % 3, "numbers")
-    loader = Loader(
-        DataSet("numbers", ("a", "b", "c"), 1, (2, 2), False, split, None, split), "test", 4, training=False
-    )
+    loader = Loader(DataSet("numbers", ("a", "b", "c"), PIXEL, split, None, split), "test", 4, training=False)
     (batch,) = loader.epoch(0)
     assert batch.indices.tolist() == [0, 1, 3]
     assert loader.unreadable.total() == 1

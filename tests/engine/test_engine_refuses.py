@@ -152,7 +152,7 @@ def test_models_without_spikes(case, overrides, sentence) -> None:
 
 
 def test_what_is_no_model_and_what_has_no_numbers(case) -> None:
-    with pytest.raises(ValueError, match="compile_engine expects a Spikformer, got dict"):
+    with pytest.raises(ValueError, match="got dict"):
         sf.compile_engine({})
     model, _ = case()
     model.head.bias.data[3] = torch.nan

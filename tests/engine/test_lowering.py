@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from tests.engine.test_files import metadata_of
 
 import spikformer as sf
-from spikformer.config import ModelConfig
+from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.engine.engine import Engine
 from spikformer.engine.lowering import Arrays, lower, register_lowering
 from spikformer.engine.program import Builder, Neuron, Program
@@ -106,9 +106,13 @@ def test_files_without_a_spiking_network(case, tmp_path: Path) -> None:
         sf.compile_engine(tmp_path / "none.safetensors")
 
 
-@register_lowering("test_pixels")
-def lower_pixels(config: ModelConfig, arrays: Arrays) -> Program:
-    """A network of someone else's: pixels fire, and the mean of their spikes is read out."""
+class PixelConfig(ModelConfig):
+    """Of a network of someone else's."""
+
+
+@register_lowering("test_pixels", PixelConfig)
+def lower_pixels(config: PixelConfig, arrays: Arrays) -> Program:
+    """Pixels fire, and the mean of their spikes is read out."""
     build = Builder()
     weights = arrays.take("encode", 4, config.in_channels).astype(np.float32)[:, None, None]
     spikes = build.fire("neurons", build.convolve("encode", 0, weights, np.zeros(4, np.float32)), Neuron(1, 0, 1, 0))
@@ -118,11 +122,11 @@ def lower_pixels(config: ModelConfig, arrays: Arrays) -> Program:
 
 
 def test_an_architecture_registers_its_lowering() -> None:
-    config = ModelConfig(in_channels=1, time_steps=2)
+    config = PixelConfig(in_channels=1, time_steps=2)
     arrays = {"encode": np.array([[0.0], [0.5], [1.0], [2.0]])}
-    engine = Engine(lower("test_pixels", config, Arrays(arrays)))
+    engine = Engine(lower(config, Arrays(arrays)))
     np.testing.assert_array_equal(engine(np.ones((1, 1, 3, 5), np.float32)), [[0, 1, 2, 2]])  # at 0, 1, 2, 2 of 2 steps
     with pytest.raises(ValueError, match="more"):
-        lower("test_pixels", config, Arrays(arrays | {"more": np.zeros(1)}))
-    with pytest.raises(ValueError, match="test_unknown"):
-        lower("test_unknown", config, Arrays(arrays))
+        lower(config, Arrays(arrays | {"more": np.zeros(1)}))
+    with pytest.raises(ValueError, match="NetworkConfig"):
+        lower(NetworkConfig(), Arrays(arrays))
