@@ -33,9 +33,10 @@ from spikformer.data.events.frames import FrameForm
 from spikformer.data.events.gestures import read_gestures
 from spikformer.data.images import read_cifar, read_idx, read_picture
 from spikformer.data.unpacking import unpack
+from spikformer.runs.folder import Run
+from spikformer.training.progress import Progress
 from spikformer.training.recipe import Recipe
-from spikformer.training.run_folder import RunFolder
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.state import load_state, save_state
 
 ROWS = [(5, 0, 0, 1), (7, 33, 0, 0), (7, 0, 33, 1), (19, 5, 9, 0), (4000, 33, 33, 1), (70000, 20, 30, 0)]
 CONFIG = ModelConfig(
@@ -244,9 +245,9 @@ def _read_run(content: bytes, folder: Path) -> None:
     """As recipe.json and as metrics.csv of a run."""
     (folder / "recipe.json").write_bytes(content)
     (folder / "metrics.csv").write_bytes(content)
-    run = RunFolder(folder)
-    _allowed(run.read_metrics)
-    Recipe.from_dict(run.read_description()["settings"])
+    run = Run(folder)
+    _allowed(lambda: run.metrics)
+    _ = run.recipe
 
 
 def _run_seeds(_: Path) -> Iterator[bytes]:

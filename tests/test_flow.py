@@ -30,6 +30,7 @@ FLOW = [
     "analysis",
     "visualise",
     "engine",
+    "runs",
     "cli",
 ]
 PARALLEL = {

@@ -13,9 +13,9 @@ from PIL import Image
 import spikformer as sf
 from spikformer.analysis.recorder import record
 from spikformer.cli.figure import Products, _collect_products
-from spikformer.cli.samples import batches
 from spikformer.data import open_dataset
-from spikformer.training import RunFolder
+from spikformer.runs.measure import batches
+from spikformer.runs.writer import RunWriter
 
 ROWS = [
     {"epoch": 1, "train_loss": 2.3, "train_accuracy": 0.2, "validation_accuracy": 0.3, "seconds": 1.0},
@@ -34,7 +34,7 @@ def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., Path]:
     def make(*names: str) -> Path:
-        folder = RunFolder(tmp_path.joinpath(*names))
+        folder = RunWriter(tmp_path.joinpath(*names))
         folder.open_new()
         folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
         return folder.path

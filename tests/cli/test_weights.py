@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import spikformer as sf
-from spikformer.cli.weights import load_trained, open_data
 from spikformer.data import open_dataset
+from spikformer.runs.trained import load_trained, open_data
 
 VERBS = [
     ("evaluate",),

@@ -22,11 +22,10 @@ from spikformer.cli.terminal import say
 from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
 
-    from spikformer.cli.watching import Watched
     from spikformer.models import Spikformer
+    from spikformer.runs.watching import Watched
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,8 @@ def run(options: Options) -> int:
 
 
 def _watch(options: Options) -> Iterator[tuple[Spikformer, Watched]]:
-    from spikformer.cli.watching import choose_samples, watch_files, watch_samples
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.trained import load_trained, open_data
+    from spikformer.runs.watching import choose_samples, watch_files, watch_samples
 
     model, about = load_trained(options.weights)
     _check(options, model)
@@ -103,6 +102,7 @@ def _check(options: Options, model: Spikformer) -> None:
 
 
 def _figure(model: Spikformer, watched: Watched, options: Options) -> Figure:
+    from spikformer.runs.watching import attention_grids
     from spikformer.visualise.attention_maps import attention_figure
     from spikformer.visualise.tiles import sample_picture
 
@@ -116,17 +116,3 @@ def _figure(model: Spikformer, watched: Watched, options: Options) -> Figure:
     return attention_figure(
         sample_picture(watched.sample), maps[blocks][:, steps], rows, columns, f"{watched.title}{head}"
     )
-
-
-def attention_grids(model: Spikformer, watched: Watched, head: int | None = None) -> np.ndarray:
-    """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
-    import numpy as np
-
-    from spikformer.visualise.attention_maps import received_attention, to_grid
-
-    size = watched.sample.shape[-2:]
-    height, width = (edge // model.config.patch_size for edge in size)
-    heads = slice(None) if head is None else slice(head - 1, head)
-    maps = (attention.maps()[:, 0, heads].abs().float() for attention in watched.seen.attentions.values())
-    by_block = [each.numpy(force=True) for each in maps]
-    return np.stack([[to_grid(received_attention(step), height, width) for step in steps] for steps in by_block])

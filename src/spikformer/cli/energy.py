@@ -18,7 +18,7 @@ import tyro
 from rich.table import Table
 
 from spikformer.analysis.conventions import Convention, FirstConv
-from spikformer.cli.samples import Measured, bar, batches, open_measured
+from spikformer.cli.samples import Measured, bar
 from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def run(options: Options) -> int:
         raise ValueError("energy needs weights, such as runs/NAME/best.safetensors, or --published.")
     constants = Constants(options.mac_pj, options.ac_pj)
     costs = MemoryCosts(options.weight_pj, options.membrane_pj) if options.memory else None
-    model, data = open_measured(options.weights, options)
+    model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = batches(model, data, options.split, options.max_samples, options.batch_size)
+        samples = options.batches(model, data)
         report = measure_energy(model, samples, constants, advance)
     if options.json:
         print(json.dumps(report.to_dict() | ({"memory": _memory(report, costs)} if costs else {})))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spikformer.data import DataSet
     from spikformer.engine import Engine
     from spikformer.models import Spikformer
-    from spikformer.training import Evaluation, Reading
+    from spikformer.training import EvalOptions, Evaluation
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer.cli.samples import bar
-    from spikformer.cli.weights import load_answering, open_data
-    from spikformer.training import Reading
+    from spikformer.runs.trained import load_answering, open_data
+    from spikformer.training import EvalOptions
     from spikformer.visualise.confusion import draw_confusion
     from spikformer.visualise.figures import check_figure_path
 
@@ -62,7 +62,7 @@ def run(options: Options) -> int:
     model, about = load_answering(options.weights)
     data = open_data(model, about, options.data)
     with bar("Evaluating", len(data.split(options.split)), enabled=not options.json) as advance:
-        reading = Reading(
+        reading = EvalOptions(
             batch_size=options.batch_size, workers=options.workers, strict=options.strict, on_batch=advance
         )
         found = _evaluate(model, data, options, reading)
@@ -74,12 +74,12 @@ def run(options: Options) -> int:
     return 0
 
 
-def _evaluate(model: Spikformer | Engine, data: DataSet, options: Options, reading: Reading) -> Evaluation:
+def _evaluate(model: Spikformer | Engine, data: DataSet, options: Options, reading: EvalOptions) -> Evaluation:
     import torch
 
     from spikformer.engine import Engine
     from spikformer.training import evaluate, evaluate_answers
-    from spikformer.training.devices import choose_device
+    from spikformer.training.distributed import choose_device
 
     if not isinstance(model, Engine):
         return evaluate(model.to(choose_device(options.accelerator)), data, options.split, reading)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
 
-    from spikformer.cli.watching import Watched
     from spikformer.models import Spikformer
+    from spikformer.runs.watching import Watched
 
 Split = Literal["train", "validation", "test"]
 
@@ -159,14 +159,14 @@ def _surrogate(options: Surrogate) -> Figure:
 
 
 def _curves(options: Curves) -> Figure:
-    from spikformer.training import RunFolder
+    from spikformer.runs.folder import Run
     from spikformer.visualise.curves import curves_figure
 
     if not options.runs:
         raise ValueError("Name at least one run, a folder that `spikformer train` wrote.")
     names = [path.resolve().name for path in options.runs]
     shown = names if len(set(names)) == len(names) else [str(path) for path in options.runs]
-    return curves_figure({name: RunFolder(path).read_metrics() for name, path in zip(shown, options.runs, strict=True)})
+    return curves_figure({name: Run(path).metrics for name, path in zip(shown, options.runs, strict=True)})
 
 
 def _products(options: Products) -> Figure:
@@ -189,8 +189,8 @@ def _collect_products(path: Path, options: Products) -> tuple[Spikformer, np.nda
     import torch
 
     from spikformer.analysis.recorder import record
-    from spikformer.cli.samples import batches
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.measure import batches
+    from spikformer.runs.trained import load_trained, open_data
 
     if options.max_samples < 1:
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
@@ -207,7 +207,7 @@ def _collect_products(path: Path, options: Products) -> tuple[Spikformer, np.nda
 
 
 def _raster(options: Raster) -> dict[Path, Figure]:
-    from spikformer.cli.spiking import chosen_layer, describe_spiking
+    from spikformer.analysis.single_neurons import chosen_layer, describe_spiking
     from spikformer.visualise.rasters import membrane_figure, raster_figure
 
     if options.neurons < 1:
@@ -223,7 +223,7 @@ def _raster(options: Raster) -> dict[Path, Figure]:
 
 
 def _events(options: Events) -> Figure:
-    from spikformer.cli.spiking import stem_maps
+    from spikformer.analysis.single_neurons import stem_maps
     from spikformer.visualise.events_and_spikes import events_and_spikes_figure
 
     _, watched = _watch_one(options)
@@ -234,8 +234,8 @@ def _events(options: Events) -> Figure:
 
 
 def _watch_one(options: _OneSample) -> tuple[Spikformer, Watched]:
-    from spikformer.cli.watching import watch_files, watch_samples
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.trained import load_trained, open_data
+    from spikformer.runs.watching import watch_files, watch_samples
 
     model, about = load_trained(options.weights)
     if options.file is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.samples import Measured, bar, batches, open_measured
+from spikformer.cli.samples import Measured, bar
 from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def run(options: Options) -> int:
 
     output = options.output or options.weights.with_name(f"{options.weights.stem}_firing.png")
     check_figure_path(output)
-    model, data = open_measured(options.weights, options)
+    model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = batches(model, data, options.split, options.max_samples, options.batch_size)
+        samples = options.batches(model, data)
         firing = measure_firing(model, samples, advance)
     if not firing.outputs:
         raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")

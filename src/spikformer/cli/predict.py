@@ -35,7 +35,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.weights import load_answering
+    from spikformer.runs.trained import load_answering
 
     if not options.files:
         raise ValueError("predict needs at least one file after the weights.")

@@ -1,13 +1,17 @@
-"""Devices: lightning-fabric set up for a recipe, on one process, on several, or under torchrun."""
+"""Devices and processes: lightning-fabric on one process, on several, or under torchrun, and its collectives."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+import torch.distributed
+from torch import Tensor
 
 from spikformer.training.recipe import Precision
 
@@ -24,7 +28,7 @@ def build_fabric(
     devices: int | None = None,
     nodes: int = 1,
 ) -> Fabric:
-    """Processes as asked for, launched: from here on, each of them runs on its own."""
+    """A launched Fabric: from here on, every process runs the rest of the program."""
     from lightning_fabric import Fabric
 
     if devices is not None and devices < 1:
@@ -36,8 +40,8 @@ def build_fabric(
     if on_gpu and devices is not None and devices > gpus:
         raise ValueError(f"devices must be at most the number of GPUs, got {devices} of {gpus}.")
     number = devices or (gpus if on_gpu else 1)
-    if "LOCAL_WORLD_SIZE" in os.environ:  # torchrun has decided
-        number, nodes = _processes_of_torchrun(devices, nodes)
+    if "LOCAL_WORLD_SIZE" in os.environ:  # started by torchrun
+        number, nodes = _torchrun_processes(devices, nodes)
     options: dict[str, Any] = {"strategy": "ddp"} if number * nodes > 1 else {}
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     # A kernel of one channel has no definite layout; DDP notices, and copies a few bytes.
@@ -51,32 +55,31 @@ def build_fabric(
             **options,
         )
         if was_restarted():
-            _join_anew("nccl" if on_gpu else "gloo")
+            _join_after_restart("nccl" if on_gpu else "gloo")
         fabric.launch()
     return fabric
 
 
 def choose_device(accelerator: Literal["auto", "cpu", "gpu"]) -> torch.device:
-    """The kind of device that is asked for; auto is a GPU if there is one."""
+    """The requested kind of device; auto is a GPU if there is one."""
     gpus = torch.cuda.device_count()
     if accelerator == "gpu" and not gpus:
-        raise ValueError("There is no GPU that PyTorch can use here; take --accelerator cpu.")
+        raise ValueError("PyTorch finds no GPU on this machine; use --accelerator cpu.")
     return torch.device("cuda" if gpus and accelerator != "cpu" else "cpu")
 
 
 def was_restarted() -> bool:
-    """Torchrun has started this process in the place of one that died."""
+    """Whether torchrun started this process in place of one that died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
-def _join_anew(backend: str) -> None:
-    """Form the group of processes under a name of this start.
+def _join_after_restart(backend: str) -> None:
+    """Form the process group under a key prefix of this restart.
 
-    Torchrun keeps its store over restarts and PyTorch 2.13 reads it without a prefix, so that processes may be sent
-    to the addresses of dead ones. Fabric takes a group that is there already.
+    torchrun keeps its store across restarts and PyTorch 2.13 reads it without a prefix, so processes may be sent to
+    the addresses of dead ones. Fabric uses a group that exists already.
     """
-    import torch.distributed as dist
-
+    dist = torch.distributed
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or dist.is_initialized():
         return
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
@@ -86,18 +89,18 @@ def _join_anew(backend: str) -> None:
 
 
 def launch_id() -> str | None:
-    """What torchrun calls all its starts of one command."""
+    """Torchrun's id of this command, the same after every restart; None without torchrun."""
     return os.environ.get("TORCHELASTIC_RUN_ID")
 
 
-def _processes_of_torchrun(devices: int | None, nodes: int) -> tuple[int, int]:
-    """On each machine, and the number of machines; options that say otherwise are refused."""
+def _torchrun_processes(devices: int | None, nodes: int) -> tuple[int, int]:
+    """Processes per machine, and machines. Raises where options contradict torchrun."""
     number = int(os.environ["LOCAL_WORLD_SIZE"])
     machines = int(os.environ["WORLD_SIZE"]) // number
     if devices not in (None, number) or nodes not in (1, machines):
         raise ValueError(
-            f"torchrun has started {number} processes on each of {machines} machines, got {devices} devices and "
-            f"{nodes} nodes; leave both to torchrun."
+            f"torchrun started {number} processes on each of {machines} machines, got --devices {devices} and --nodes "
+            f"{nodes}; leave both out."
         )
     return number, machines
 
@@ -110,3 +113,36 @@ def _precision_plugin(precision: Precision, device: str) -> Any:
         return Precision()
     scaler = torch.amp.GradScaler(device) if precision == "float16" else None
     return MixedPrecision(_AUTOCAST[precision], device, scaler=scaler)
+
+
+def any_rank(fabric: Fabric, *flags: bool) -> list[bool]:
+    """Each flag, set if any process sets it. Every process must call this at the same iteration."""
+    return [count > 0 for count in sum_over_ranks(fabric, [float(flag) for flag in flags])]
+
+
+def sum_over_ranks(fabric: Fabric, values: Sequence[float]) -> list[float]:
+    """Sums over all processes."""
+    if fabric.world_size == 1:
+        return list(values)
+    sums = torch.tensor(values, dtype=torch.float64, device=fabric.device)
+    torch.distributed.all_reduce(sums)
+    return sums.tolist()
+
+
+def broadcast_from_rank0(fabric: Fabric, tensors: Iterable[Tensor]) -> None:
+    """Overwrite tensors with those of rank 0."""
+    if fabric.world_size > 1:
+        for tensor in tensors:
+            torch.distributed.broadcast(tensor, 0)
+
+
+def shut_down() -> None:
+    """Destroy the process group, after everything that used it is gone.
+
+    Its threads must not outlive the interpreter: one that needs the GIL during shutdown aborts the process, and a
+    successful run would count as failed.
+    """
+    if torch.distributed.is_initialized():
+        gc.collect()  # wrappers of the network hold the group, in reference cycles
+        torch.distributed.destroy_process_group()
+        gc.collect()

@@ -13,17 +13,17 @@ import torch
 
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
-from spikformer.cli.attention import attention_grids
-from spikformer.cli.samples import batches
-from spikformer.cli.spiking import chosen_layer, describe_spiking, stem_maps
-from spikformer.cli.watching import Watched, choose_samples, watch_samples
-from spikformer.cli.weights import load_trained, open_data
+from spikformer.runs.folder import Run as RunFolder
+from spikformer.runs.measure import batches
+from spikformer.analysis.single_neurons import chosen_layer, describe_spiking, stem_maps
+from spikformer.runs.watching import Watched, attention_grids, choose_samples, watch_samples
+from spikformer.runs.trained import load_trained, open_data
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
 from spikformer.models import Spikformer
 from spikformer.presets import PRESETS, PaperRow, get_preset
-from spikformer.training import Evaluation, Reading, RunFolder, evaluate, get_recipe
-from spikformer.training.bounded import read_json
+from spikformer.training import Evaluation, EvalOptions, evaluate, get_recipe
+from spikformer.disk import read_json
 from spikformer.visualise.report import Accuracy, Run, Sample, Spiking, Weights
 
 History = list[dict[str, float]]
@@ -84,7 +84,7 @@ class OpenRun:
         found = {}
         for each in (self.last, self.best) if self.best else (self.last,):
             model = each.model.to(device)
-            reading = Reading(batch_size=batch_size, on_batch=on_samples)
+            reading = EvalOptions(batch_size=batch_size, on_batch=on_samples)
             found[each.kind] = evaluate(model, self.data, self.split, reading)
         shown = self.best or self.last
         model, evaluation = shown.model, found[shown.kind]
@@ -131,10 +131,10 @@ def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenR
         raise NotADirectoryError(f"{path} is a file; name the folder of the run, as {path.parent}.")
     if not path.is_dir():
         raise FileNotFoundError(f"There is no folder {path}; name one that `spikformer train` wrote.")
-    history = folder.read_metrics()
+    history = folder.metrics
     if not folder.last.exists():
         raise FileNotFoundError(f"{path} holds no {folder.last.name}; `spikformer train` writes it after an epoch.")
-    description, recipe = folder.read_description(), folder.read_recipe()
+    description, recipe = vars(folder.description), folder.recipe
     last = _read(folder.last, "last", len(history), description)
     best_epoch = _best_epoch(history)
     best = _read(folder.best, "best", best_epoch, description) if best_epoch and folder.best.exists() else None

@@ -1,11 +1,11 @@
-"""Small files of a run folder: what is too large or too deep is an error before it takes memory."""
+"""Small JSON files: what is too large or too deep raises before it takes memory."""
 
 from pathlib import Path
 
 import pytest
 from tests.limits import run_limited
 
-from spikformer.training.bounded import read_bounded, read_json
+from spikformer.disk import read_bounded, read_json
 
 
 def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
@@ -31,6 +31,6 @@ for read in (read_json, read_bounded):
     except ValueError as error:
         print(error)
 """
-    imports = "from pathlib import Path\nfrom spikformer.training.bounded import read_bounded, read_json"
+    imports = "from pathlib import Path\nfrom spikformer.disk import read_bounded, read_json"
     outcome = run_limited(imports, code, tmp_path / "a.json", megabytes=64)
     assert outcome.output.count("a.json is larger than 8 MB") == 2, outcome.errors

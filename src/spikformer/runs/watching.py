@@ -14,6 +14,7 @@ from spikformer.analysis.recorder import Record, record
 from spikformer.data import read_sample
 from spikformer.data.dataset import prepare
 from spikformer.training import is_silent
+from spikformer.visualise.attention_maps import received_attention, to_grid
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -94,3 +95,13 @@ def _can_be_read(samples: Any, place: int) -> bool:
     except (ValueError, OSError):
         return False
     return True
+
+
+def attention_grids(model: Spikformer, watched: Watched, head: int | None = None) -> np.ndarray:
+    """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
+    size = watched.sample.shape[-2:]
+    height, width = (edge // model.config.patch_size for edge in size)
+    heads = slice(None) if head is None else slice(head - 1, head)
+    maps = (attention.maps()[:, 0, heads].abs().float() for attention in watched.seen.attentions.values())
+    by_block = [each.numpy(force=True) for each in maps]
+    return np.stack([[to_grid(received_attention(step), height, width) for step in steps] for steps in by_block])

@@ -4,9 +4,10 @@ import csv
 from pathlib import Path
 
 import pytest
+from spikformer.cli.comparison import print_comparison
+from spikformer.runs.comparison import Comparison
 
 from spikformer.analysis.ablation import CellResult, check_grid, variants
-from spikformer.cli.ablation.comparison import Comparison
 from spikformer.presets import get_preset
 
 
@@ -24,7 +25,7 @@ def finished(name: str, seed: int, accuracy: float, energy_mj: float = 0.5, spli
 
 def shown(comparison: Comparison, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("COLUMNS", "140")
-    comparison.show()
+    print_comparison(comparison)
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 

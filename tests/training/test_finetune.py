@@ -7,7 +7,7 @@ import spikformer as sf
 from spikformer.analysis.specimens import shrunk
 from spikformer.models import Spikformer
 from spikformer.training import transfer_weights
-from spikformer.training.averaging import WeightAverage
+from spikformer.training.optim import WeightAverage
 
 pytestmark = pytest.mark.core
 

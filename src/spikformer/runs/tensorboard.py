@@ -9,7 +9,7 @@ from spikformer.data.dataset import SPLITS
 
 
 class Board:
-    """A log of scalars by epoch. One that goes on forgets what it had beyond the epoch it goes on from."""
+    """A log of scalars by epoch. A resumed one forgets what it had beyond the epoch it resumes from."""
 
     def __init__(self, folder: Path, epoch: int, *, enabled: bool) -> None:
         self._writer = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.training.board import Board
+from spikformer.runs.tensorboard import Board
 
 
 def rows(*epochs: int, base: float = 0.0) -> list[dict[str, float]]:

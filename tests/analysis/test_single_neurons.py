@@ -8,8 +8,8 @@ import torch
 
 import spikformer as sf
 from spikformer.analysis.recorder import Record, record
+from spikformer.analysis.single_neurons import chosen_layer, describe_spiking, evenly, stem_maps
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
-from spikformer.cli.spiking import chosen_layer, describe_spiking, evenly, stem_maps
 from spikformer.models import Spikformer
 
 LAYER = "blocks.1.attention.neuron"
