@@ -15,11 +15,11 @@ def measure_agreement(weights: Path, data: Path | None, threads: int, count: int
     from spikformer.runs.trained import load_trained, open_data
 
     torch.set_num_threads(threads)
-    model, about = load_trained(weights)
+    model = load_trained(weights)
     engine = sf.compile_engine(model, threads)
     samples = agreeing = whole = differing = neurons = 0
     largest = 0.0
-    for images in prepared_batches(open_data(model, about, data), "test", count, 50):
+    for images in prepared_batches(open_data(model, data), "test", count, 50):
         with torch.no_grad(), sf.record(model) as seen:
             expected = model(images).numpy()
         answers, wrong = engine(images), 0

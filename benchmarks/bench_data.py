@@ -30,10 +30,10 @@ from PIL import Image
 from spikformer.data import ArraySamples, DataSet, Loader, open_dataset
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, IMAGENET, Augmenter
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.frames import to_frames
-from spikformer.data.events.recording import Recording
-from spikformer.data.images import evaluation_crop, evaluation_size, read_picture
+from spikformer.data.images import read_picture
 from spikformer.data.images.sets import CIFAR_NORMALISATION
+from spikformer.preprocessing import Preprocessing
+from spikformer.sampling import Recording, evaluation_crop, evaluation_size, to_frames
 
 Stage = tuple[str, str, float]  # what, unit, rate
 
@@ -72,7 +72,9 @@ def batch_stages(repeats: int) -> Iterator[Stage]:
     labels = random.integers(0, 10, 4096)
     split = ArraySamples(images, labels, "noise")
     classes = tuple("0123456789")
-    small = DataSet("noise", classes, 3, (32, 32), False, split, None, split, True, *CIFAR_NORMALISATION)
+    mean, std = CIFAR_NORMALISATION
+    seen = Preprocessing(kind="image", size=(32, 32), channels=3, mean=mean, std=std)
+    small = DataSet("noise", classes, seen, split, None, split, can_mirror=True)
     loader = Loader(small, "train", 128, training=True)
     yield "Loader, arrays 32×32", "images/s", 4096 / best_seconds(lambda: list(loader.epoch(0)), repeats)
     batch, targets = torch.as_tensor(images[:128]), torch.as_tensor(labels[:128])
@@ -84,7 +86,8 @@ def batch_stages(repeats: int) -> Iterator[Stage]:
     seconds = best_seconds(lambda: augment_large(np.random.default_rng(0)), repeats)
     yield "augment, ImageNet, 224×224", "images/s", 64 / seconds
     frames = torch.randint(0, 2, (16, 16, 2, 128, 128), dtype=torch.uint8)
-    events = DataSet("noise", classes, 2, (128, 128), True, None, None, None, True)
+    seen = Preprocessing(kind="events", size=(128, 128), channels=2, time_steps=16)
+    events = DataSet("noise", classes, seen, None, None, None, can_mirror=True)
     augment_events = partial(Augmenter(CIFAR10_DVS, events), frames, targets[:16])
     seconds = best_seconds(lambda: augment_events(np.random.default_rng(0)), repeats)
     yield "augment, CIFAR10-DVS, 16×128×128", "samples/s", 16 / seconds

@@ -74,8 +74,8 @@ def load_images(weights: Path, data: Path | None, count: int) -> Any:
     from spikformer.runs.measure import prepared_batches
     from spikformer.runs.trained import load_trained, open_data
 
-    model, about = load_trained(weights)
-    return model, next(prepared_batches(open_data(model, about, data), "test", count, count))
+    model = load_trained(weights)
+    return model, next(prepared_batches(open_data(model, data), "test", count, count))
 
 
 def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Callable[[Any], Any]:

@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--images", type=int, default=400)
     options = parser.parse_args()
-    model, about = load_trained(options.weights)
+    model = load_trained(options.weights)
     plan = fold(model)
     exact = Engine(plan)
     exact.way = "events"
@@ -58,7 +58,7 @@ def main() -> None:
         rounded = Engine(round_plan(plan, bits))
         rounded.way = "events"
         spikes = neurons = answers = samples = 0
-        for images in prepared_batches(open_data(model, about, options.data), "test", options.images, 50):
+        for images in prepared_batches(open_data(model, options.data), "test", options.images, 50):
             for ours, theirs in zip(rounded.spikes(images).values(), exact.spikes(images).values(), strict=True):
                 spikes += int((ours != theirs).sum())
                 neurons += ours.size

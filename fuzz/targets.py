@@ -26,14 +26,16 @@ from tests.data.images.conftest import CIFAR10_NAMES, labels, pixels, python2_va
 
 import spikformer as sf
 from spikformer.analysis.golden import FOLDER as GOLDEN
+from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
 from spikformer.data.events.cache import FrameCache, _encode
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.frames import FrameForm
 from spikformer.data.events.gestures import read_gestures
 from spikformer.data.images import read_cifar, read_idx, read_picture
 from spikformer.data.unpacking import unpack
+from spikformer.preprocessing import Preprocessing
 from spikformer.runs.folder import Run
+from spikformer.sampling import to_frames
 from spikformer.training.progress import Progress
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import load_state, save_state
@@ -65,7 +67,7 @@ def _file(read: Callable[[Path], object], name: str) -> Callable[[bytes, Path], 
 def _frames(path: Path) -> None:
     recording = read_recording(path)
     for slicing in ("count", "time"):
-        frames = FrameForm(3, (8, 8), slicing).apply(recording)
+        frames = to_frames(recording, 3, size=(8, 8), slicing=slicing)
         assert frames.sum() == len(recording.x), "events got lost"
 
 
@@ -215,7 +217,8 @@ def _picture_seeds(_: Path) -> Iterator[bytes]:
 
 def _weights_seeds(folder: Path) -> Iterator[bytes]:
     model = sf.Spikformer(CONFIG)
-    model.about = {"name": "digits", "class_names": ["a", "b"], "events": False, "mean": [0.5], "std": [0.5]}
+    seen = Preprocessing(kind="image", size=(8, 8), channels=1, mean=(0.5,), std=(0.5,))
+    model.card = ModelCard(architecture="spikformer", data_set="digits", class_names=("a", "b"), preprocessing=seen)
     sf.save(model, folder / "w.safetensors")
     yield (folder / "w.safetensors").read_bytes()
 

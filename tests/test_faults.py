@@ -4,6 +4,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1}
 def network(seed: int) -> Spikformer:
     torch.manual_seed(seed)
     model = sf.create_model("spikformer_tiny_digits", **SMALL).eval()
-    model.about = {"seed": seed}
+    model.card = replace(model.card, settings={"seed": seed})
     return model
 
 
@@ -72,7 +73,7 @@ def test_the_harness_fails_what_it_should(tmp_path: Path) -> None:
 def test_saving_weights(tmp_path: Path, code: int) -> None:
     path = tmp_path / "model.safetensors"
     sf.save(OLD, path)
-    number = replacing(path, lambda: sf.save(NEW, path), lambda: sf.load(path).about["seed"], code)
+    number = replacing(path, lambda: sf.save(NEW, path), lambda: sf.load(path).card.settings["seed"], code)
     assert number >= 5
 
 
@@ -82,7 +83,7 @@ def test_saving_an_engine(tmp_path: Path, code: int) -> None:
     engines = [sf.compile_engine(model, num_threads=1) for model in (OLD, NEW)]
     engines[0].save(path)
     number = replacing(
-        path, lambda: engines[1].save(path), lambda: sf.load_engine(path, num_threads=1).about["seed"], code
+        path, lambda: engines[1].save(path), lambda: sf.load_engine(path, num_threads=1).card.settings["seed"], code
     )
     assert number >= 5
 
@@ -116,7 +117,11 @@ def test_what_an_epoch_leaves(tmp_path: Path) -> None:
     def check(failed: bool) -> None:
         recipes, metrics = folder.description.recipe, folder.metrics
         json.loads((folder.path / "environment.json").read_text())
-        found = {int(recipes.split()[1]), sf.load(folder.best).about["seed"], sf.load(folder.last).about["seed"]}
+        found = {
+            int(recipes.split()[1]),
+            sf.load(folder.best).card.settings["seed"],
+            sf.load(folder.last).card.settings["seed"],
+        }
         found.add(len(metrics))
         assert found <= {1, 2}
         assert failed or found == {2}

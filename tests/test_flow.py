@@ -16,6 +16,10 @@ SOURCE = Path(sf.__file__).parent
 FLOW = [
     "vocabulary",
     "config",
+    "validation",
+    "sampling",
+    "preprocessing",
+    "card",
     "presets",
     "frames",
     "memory",
@@ -43,6 +47,7 @@ PARALLEL = {
     ("analysis", "engine"),
     ("visualise", "engine"),
 }  # neither reads the other
+LAZY = {"engine/predict.py": {"data"}}  # a file's reader, imported when a file is given
 
 
 def imported_rooms(file: Path) -> set[str]:
@@ -63,7 +68,8 @@ def test_a_room_imports_only_from_its_left(file: Path) -> None:
     if room == "__init__":
         return
     assert room in FLOW, f"{room} has no place in the flow; give it one in docs/architecture.md and here"
-    for other in imported_rooms(file) - {room}:
+    lazy = LAZY.get(file.relative_to(SOURCE).as_posix(), set())
+    for other in imported_rooms(file) - {room} - lazy:
         assert other in FLOW, f"{file.name} imports spikformer.{other}: name the room it lives in"
         assert FLOW.index(other) < FLOW.index(room), f"{file.name} in {room} imports {other}, which is to its right"
         assert (other, room) not in PARALLEL, f"{room} and {other} do not read each other"

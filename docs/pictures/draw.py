@@ -16,10 +16,10 @@ from spikformer.data import ArraySamples, DataSet
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, IMAGENET, Augmentation, Augmenter
 from spikformer.data.augmentation.operations import apply_operations
 from spikformer.data.augmentation.policy import COLOUR, GEOMETRIC
-from spikformer.data.events.frames import to_frames
 from spikformer.data.events.simulator import EventCamera
-from spikformer.data.images.crop import evaluation_crop
 from spikformer.data.images.sets import IMAGENET_NORMALISATION as NORMAL
+from spikformer.preprocessing import Preprocessing
+from spikformer.sampling import evaluation_crop, to_frames
 from spikformer.visualise import (
     EVENT_LEGEND,
     Row,
@@ -43,9 +43,8 @@ def photographs() -> np.ndarray:
 
 def image_set(images: np.ndarray) -> DataSet:
     split = ArraySamples(images, np.arange(len(images)), "photographs")
-    return DataSet(
-        "photographs", ("temple", "flower"), 3, (SIDE, SIDE), False, split, None, None, True, NORMAL.mean, NORMAL.std
-    )
+    seen = Preprocessing(kind="image", size=(SIDE, SIDE), channels=3, mean=NORMAL.mean, std=NORMAL.std)
+    return DataSet("photographs", ("temple", "flower"), seen, split, None, None, can_mirror=True)
 
 
 def recorded(size: tuple[int, int], images: np.ndarray) -> list:
@@ -93,7 +92,7 @@ def draw_policies() -> Image.Image:
 def draw_event_operations() -> Image.Image:
     """One operation a row, the same on all frames."""
     recording = recorded((128, 128), photographs()[1:2])[0]
-    frames = torch.as_tensor(to_frames(recording, 6))[None]
+    frames = torch.as_tensor(to_frames(recording, 6)).float()[None]
     rows = []
     for name, strength in (("identity", 0.0), *((name, 0.9) for name in CIFAR10_DVS.operations[1:])):
         flat, names = frames.flatten(1, 2), np.array([name])

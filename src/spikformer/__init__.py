@@ -8,39 +8,57 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spikformer.analysis.energy import measure_energy
     from spikformer.analysis.recorder import record
+    from spikformer.card import ModelCard
     from spikformer.config import ModelConfig
     from spikformer.engine import compile_engine, load_engine
     from spikformer.models import Spikformer, create_model, from_official, load, save
+    from spikformer.preprocessing import Preprocessing
     from spikformer.presets import list_models
+    from spikformer.runs.evaluate import evaluate
+    from spikformer.runs.folder import Run
+    from spikformer.runs.predict import predict
+    from spikformer.runs.train import train
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "ModelCard": "spikformer.card",
     "ModelConfig": "spikformer.config",
+    "Preprocessing": "spikformer.preprocessing",
     "list_models": "spikformer.presets",
     "Spikformer": "spikformer.models",
+    "Run": "spikformer.runs.folder",
     "compile_engine": "spikformer.engine",
     "create_model": "spikformer.models",
+    "evaluate": "spikformer.runs.evaluate",
     "from_official": "spikformer.models",
     "load": "spikformer.models",
     "load_engine": "spikformer.engine",
     "measure_energy": "spikformer.analysis.energy",
+    "predict": "spikformer.runs.predict",
     "record": "spikformer.analysis.recorder",
     "save": "spikformer.models",
+    "train": "spikformer.runs.train",
 }
 
 __all__ = [
+    "ModelCard",
     "ModelConfig",
+    "Preprocessing",
+    "Run",
     "Spikformer",
     "compile_engine",
     "create_model",
+    "evaluate",
     "from_official",
     "list_models",
     "load",
     "load_engine",
     "measure_energy",
+    "predict",
     "record",
     "save",
+    "train",
 ]
 
 

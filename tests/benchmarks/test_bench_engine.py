@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_engine.py"
 
 def test_it_tells_both_sides(tmp_path: Path) -> None:
     model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
-    model.about = {"data": open_dataset("digits").about()}
+    model.card = open_dataset("digits").card("spikformer")
     sf.save(model, tmp_path / "digits.safetensors")
     few = ["--quick", "--seconds", "0.05", "--threads", "1", "--images", "100"]
     words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", *few]

@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "rounded_weights.py"
 
 def test_it_tells_by_bits(tmp_path: Path) -> None:
     model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
-    model.about = {"data": open_dataset("digits").about()}
+    model.card = open_dataset("digits").card("spikformer")
     sf.save(model, tmp_path / "digits.safetensors")
     words = [sys.executable, SCRIPT, tmp_path / "digits.safetensors", "--images", "40"]
     result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import spikformer as sf
 from spikformer.analysis.specimens import specimen
 from spikformer.cli import main
 from spikformer.data import open_dataset
+from spikformer.preprocessing import Preprocessing
 from spikformer.presets import get_preset
 
 COMMAND = Path(sys.executable).with_name("spikformer")
@@ -49,13 +51,17 @@ def run_here(capsys: pytest.CaptureFixture[str]) -> Callable[..., subprocess.Com
 @pytest.fixture(scope="session")
 def write_weights() -> Callable[..., Path]:
     """Write weights as train does, of a network that fires in every layer though it has learnt nothing."""
-    digits = open_dataset("digits").about()
-    seen_moving = {"name": "digits_dvs", "events": True, "mean": None, "std": None}  # which take seconds to open
-    about = {"digits": digits, "digits_dvs": digits | seen_moving}
+    digits = open_dataset("digits").card("spikformer")
+    frames = Preprocessing(kind="events", size=(16, 16), channels=2, time_steps=8, sensor=(16, 16))
+    cards = {"digits": digits, "digits_dvs": replace(digits, data_set="digits_dvs", preprocessing=frames)}
 
     def write(path: Path, model: str = "spikformer_tiny_digits", data: str = "digits", **overrides: object) -> Path:
-        network = specimen(get_preset(model).config.override(**overrides), torch.float32)
-        network.about = {"recipe": {"name": model}, "data": about[data]}
+        config = get_preset(model).config.override(**overrides)
+        network = specimen(config, torch.float32)
+        size = {} if config.image_size is None else {"size": config.image_size}
+        steps = {"time_steps": config.time_steps} if data == "digits_dvs" else {}
+        seen = replace(cards[data].known_preprocessing, **size, **steps)
+        network.card = replace(cards[data], recipe=model, preprocessing=seen)
         sf.save(network, path)
         return path
 

@@ -1,5 +1,6 @@
 """The command as users run it: real processes, exit codes, one sentence for a mistake."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -100,16 +101,24 @@ def test_without_torch_sizes_are_listed_and_the_rest_says_what_to_install(weight
     *lines, last = done.stderr.splitlines()
     assert len(lines) == 8, done.stderr
     assert all("needs PyTorch, which is not installed; `pip install torch`" in line for line in lines)
-    assert last == "spikformer predict: predict needs at least one file after the weights."
+    assert last == "spikformer predict: predict needs at least one file or folder after the weights."
 
 
 def test_folders_in_the_place_of_files(weights: Path, tmp_path: Path, run_here) -> None:
     run = weights.parent
-    for verb in ("evaluate", "energy", "attention", "bench"):
-        assert f"{run} is the folder of a run; give its weights, {weights}." in run_here(verb, run, code=2).stderr
-    (tmp_path / "photos").mkdir()
-    said = run_here("predict", weights, tmp_path / "photos", code=1).stderr
-    assert f"{tmp_path / 'photos'} is a folder; give the files in it" in said
+    for verb in ("evaluate", "attention"):
+        assert run_here(verb, run, "--json").stdout == run_here(verb, weights, "--json").stdout
+    (tmp_path / "photos" / "some").mkdir(parents=True)
+    run_here("predict", weights, tmp_path / "photos", code=2)
+    for number, name in enumerate(("b.png", "some/a.png")):
+        Image.new("L", (8, 8), 99 * number).save(tmp_path / "photos" / name)
+    (tmp_path / "photos" / "c.png").write_bytes(b"no picture")
+    words = ("predict", run, tmp_path / "photos", "--csv", tmp_path / "out.csv", "--json")
+    answers = json.loads(run_here(*words, code=1).stdout)
+    assert [Path(answer["file"]).name for answer in answers] == ["b.png", "c.png", "a.png"]
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [bool(row["error"]) for row in rows] == [False, True, False]
+    assert rows[0]["class_1"] == answers[0]["classes"][0]["class"]
 
 
 def test_verify_holds(run) -> None:
@@ -203,10 +212,10 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
     source, output = FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
     words = ("import", source, "--num-heads", 4, "--output", output)
     run_here(*words, "--data-set", "image_folder", "--data", colours)
-    about = sf.load(output).about["data"]
-    assert about["name"] == "image_folder"
-    assert about["class_names"] == [f"colour {label}" for label in range(10)]
-    assert not about["events"]
+    card = sf.load(output).card
+    assert card.data_set == "image_folder"
+    assert card.class_names == tuple(f"colour {label}" for label in range(10))
+    assert card.preprocessing.kind == "image"
     ours, theirs = sf.load(output).state_dict(), sf.from_official(source, num_heads=4).state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs), "the network is the same"
     measured = json.loads(run_here("evaluate", output, "--data", colours, "--json").stdout)
@@ -214,9 +223,9 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
     assert json.loads(run_here("energy", output, "--data", colours, "--json").stdout)["num_samples"] == 20
     picture = next(colours.rglob("*.png"))
     answers = json.loads(run_here("predict", output, picture, "--json").stdout)
-    assert answers[0]["classes"][0]["class"] in about["class_names"]
+    assert answers[0]["classes"][0]["class"] in card.class_names
     run_here(*words)
-    assert "data" not in sf.load(output).about, "only what was said is noted"
+    assert sf.load(output).card.data_set is None, "only what was said is noted"
 
 
 def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path: Path, refusal) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -157,7 +158,7 @@ def test_files_that_do_not_fit_together_are_refused(copy, capsys) -> None:
     folder = copy("data")
     for name in ("last.safetensors", "best.safetensors"):
         model = sf.load(folder / name)
-        model.about["data"]["class_names"] = list("abcdefghij")
+        model.card = replace(model.card, class_names=tuple("abcdefghij"))
         sf.save(model, folder / name)
     edit(folder / "recipe.json", lambda run: run.update(class_names=list("abcdefghij")))
     assert "the weights know 10 others" in refused(capsys, folder)

@@ -35,7 +35,7 @@ def photographs(tmp_path: Path) -> Path:
 def trained(photographs: Path, tmp_path: Path) -> Path:
     config = get_preset("spikformer_tiny_digits").config.override(in_channels=3, num_classes=2)
     model = specimen(config, torch.float32)
-    model.about = {"data": open_dataset("image_folder", photographs, size=(8, 8)).about()}
+    model.card = open_dataset("image_folder", photographs, size=(8, 8)).card("spikformer")
     sf.save(model, tmp_path / "best.safetensors")
     return tmp_path / "best.safetensors"
 

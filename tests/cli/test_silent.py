@@ -16,7 +16,7 @@ HIGH = {"v_threshold": 1000.0, "attention_v_threshold": 1000.0}
 @pytest.fixture
 def silent(tmp_path: Path) -> Path:
     model = sf.create_model("spikformer_tiny_digits", depth=1, embed_dim=16, **HIGH)
-    model.about = {"data": open_dataset("digits").about()}
+    model.card = open_dataset("digits").card("spikformer")
     sf.save(model, tmp_path / "silent.safetensors")
     return tmp_path / "silent.safetensors"
 

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_table_is_never_cut(columns: str, monkeypatch: pytest.MonkeyPatch, cap
 def test_class_names_and_errors_of_files_cannot_reach_the_terminal_raw(tmp_path: Path, run_here) -> None:
     names = ["\x1b[31mzero", *map(str, range(1, 10))]
     model = sf.create_model("spikformer_tiny_digits")
-    model.about = {"data": open_dataset("digits").about() | {"class_names": names}}
+    model.card = replace(open_dataset("digits").card("spikformer"), class_names=names)
     path = tmp_path / "evil\x1b[2J.safetensors"
     sf.save(model, path)
     said = run_here("evaluate", path, code=2)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -187,10 +188,10 @@ def test_predict_names_classes(whole: Path, tmp_path: Path, run_here) -> None:
     run_here("predict", whole / "best.safetensors", code=2)
 
 
-@pytest.mark.parametrize("about", [{}, {"data": "digits"}, {"data": {"name": "digits"}}])
-def test_weights_that_remember_too_little_are_refused(about: dict[str, object], tmp_path: Path, run_here) -> None:
+@pytest.mark.parametrize("known", [{}, {"data_set": "digits"}])
+def test_weights_that_remember_too_little_are_refused(known: dict[str, str], tmp_path: Path, run_here) -> None:
     model = sf.create_model("spikformer_tiny_digits")
-    model.about = about
+    model.card = replace(model.card, **known)
     sf.save(model, tmp_path / "weights.safetensors")
     for words in (
         ("evaluate", tmp_path / "weights.safetensors"),

@@ -70,7 +70,7 @@ def test_what_is_told_of_a_sample(weights: Path) -> None:
 def test_a_file_has_no_label(weights: Path, tmp_path: Path) -> None:
     model = sf.load(weights)
     Image.fromarray(DIGITS.test[4][0]).save(tmp_path / "four.png")
-    (watched,) = watch_files(model, model.about["data"], [tmp_path / "four.png"])
+    (watched,) = watch_files(model, [tmp_path / "four.png"])
     (sample,) = watch_samples(model, DIGITS, "test", [4])
     assert np.array_equal(watched.sample, sample.sample)
     assert (watched.label, watched.source) == (None, "four.png")

@@ -1,6 +1,7 @@
 """Weights and data that do not fit together are refused, by every verb that reads both, with nothing left behind."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +24,27 @@ VERBS = [
 ]
 
 
-def write(path: Path, about: dict[str, Any] | None, **overrides: Any) -> Path:
-    model = sf.create_model("spikformer_tiny_digits", **overrides)
-    model.about = {} if about is None else {"data": about}
-    sf.save(model, path)
+def write(path: Path, card: sf.ModelCard, **overrides: Any) -> Path:
+    sf.save(sf.create_model("spikformer_tiny_digits", **overrides), path, card)
     return path
 
 
 def bad_weights(folder: Path) -> dict[str, Path]:
     """Weights by the sentence that refuses them."""
-    digits = open_dataset("digits").about()
+    digits = open_dataset("digits").card("spikformer")
     (folder / "broken.safetensors").write_bytes(b"no weights")
-    contents: dict[str, tuple[dict[str, Any] | None, dict[str, Any]]] = {
-        "does not say which data it was trained on; `train` notes that, and `import --data-set`": (None, {}),
-        "names 9 classes and answers with 10; it is damaged": (digits | {"class_names": list("abcdefghi")}, {}),
-        "names 10 classes and answers with 11; it is damaged": (digits, {"num_classes": 11}),
-        "10 classes, and the weights know 10 others; give": (digits | {"class_names": list("abcdefghij")}, {}),
-        "This data has 1 channels, and the weights want 3; give": (digits, {"in_channels": 3}),
-        "There is no data set 'digit'; did you mean 'digits'?": (digits | {"name": "digit"}, {}),
+    contents: dict[str, tuple[sf.ModelCard, dict[str, Any]]] = {
+        "does not say which data it was trained on": (sf.ModelCard(architecture="spikformer"), {}),
+        "10 classes, and the weights know 10 others; give": (replace(digits, class_names=tuple("abcdefghij")), {}),
+        "This data has 1 channels, and the weights want 3; give": (
+            replace(digits, preprocessing=None),
+            {"in_channels": 3},
+        ),
+        "There is no data set 'digit'; did you mean 'digits'?": (replace(digits, data_set="digit"), {}),
     }
     written = {
-        sentence: write(folder / f"{number}.safetensors", about, **overrides)
-        for number, (sentence, (about, overrides)) in enumerate(contents.items())
+        sentence: write(folder / f"{number}.safetensors", card, **overrides)
+        for number, (sentence, (card, overrides)) in enumerate(contents.items())
     }
     nowhere, broken = folder / "nowhere.safetensors", folder / "broken.safetensors"
     return written | {f"There is no file {nowhere}": nowhere, f"{broken}": broken}
@@ -65,9 +65,9 @@ def test_each_is_refused_in_a_sentence(
 def test_those_that_fit_are_opened_in_the_models_form(tmp_path: Path, write_weights: Callable[..., Path]) -> None:
     model, data = "spikformer_tiny_digits_dvs", "digits_dvs"
     path = write_weights(tmp_path / "weights.safetensors", model, data, time_steps=5)
-    loaded, about = load_trained(path)
-    data = open_data(loaded, about, None)
-    assert data.about() == about
+    loaded = load_trained(path)
+    data = open_data(loaded, None)
+    assert data.preprocessing == loaded.card.preprocessing
     assert data.test[0].shape == (5, 2, 16, 16)
 
 
@@ -77,12 +77,11 @@ def test_folders_keep_the_order_of_classes_that_weights_know(tmp_path: Path) -> 
             (tmp_path / split / name).mkdir(parents=True)
             for number in range(2):
                 Image.new("L", (8, 8), 9 * number).save(tmp_path / split / name / f"{number}.png")
-    about = open_dataset("image_folder", tmp_path, size=(8, 8)).about() | {"class_names": ["bee", "ant"]}
-    path = write(tmp_path / "weights.safetensors", about, num_classes=2, in_channels=3)
-    model, about = load_trained(path)
-    data = open_data(model, about, tmp_path)
+    card = replace(open_dataset("image_folder", tmp_path, size=(8, 8)).card("spikformer"), class_names=("bee", "ant"))
+    model = load_trained(write(tmp_path / "weights.safetensors", card, num_classes=2, in_channels=3))
+    data = open_data(model, tmp_path)
     assert data.class_names == ("bee", "ant")
     assert [Path(data.test.source(place)).parent.name for place in np.flatnonzero(data.test.labels == 0)] == ["bee"] * 2
     (tmp_path / "test" / "bee").rename(tmp_path / "test" / "cat")
     with pytest.raises(ValueError, match="cat"):
-        open_data(model, about, tmp_path)
+        open_data(model, tmp_path)

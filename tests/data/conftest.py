@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 
 Rows = list[tuple[int, int, int, int]]  # time in microseconds, column, row, 1 for ON
 

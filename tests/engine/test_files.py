@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.core
 @pytest.fixture(scope="module")
 def saved(case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     model, _ = case("spikformer_tiny_digits")
-    model.about = {"data": {"name": "digits"}}
+    model.card = replace(model.card, data_set="digits")
     path = tmp_path_factory.mktemp("engines") / "net.engine"
     sf.compile_engine(model).save(path)
     return path
@@ -38,7 +39,7 @@ def test_what_is_read_is_what_was_written(case, saved: Path) -> None:
     model, x = case("spikformer_tiny_digits")
     engine = sf.load_engine(saved)
     assert engine.config == model.config
-    assert engine.about == {"data": {"name": "digits"}}
+    assert engine.card == replace(model.card, data_set="digits")
     np.testing.assert_array_equal(engine(x), sf.compile_engine(model)(x))
     assert is_engine_file(saved)
     assert [path.name for path in saved.parent.iterdir()] == ["net.engine"]
@@ -87,7 +88,7 @@ def change(path: Path, target: Path, tensors: dict | None = None, metadata: dict
         ({}, {"format_version": "x"}, "has format version 'x'"),
         ({}, {"config": "[" * 100_000}, r"bad\.engine holds no readable config"),
         ({}, {"config": "{}"}, "is damaged: .*every field"),
-        ({}, {"about": "7"}, r"bad\.engine holds no readable about"),
+        ({}, {"card": "7"}, "is damaged: .*no readable card"),
         ({"stem.position.bias": np.zeros(3, np.float32)}, {}, r"stem.position.bias should be F32 \[\d+\]"),
         ({"head.bias": np.zeros(10)}, {}, r"head.bias should be F32 \[10\], is F64 \[10\]"),
         ({"head.bias": np.full(10, np.nan, np.float32)}, {}, "head.bias holds NaN or infinity"),

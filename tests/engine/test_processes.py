@@ -126,7 +126,7 @@ def test_a_copy_has_the_options_and_gives_the_same_bits(case, way, again) -> Non
     other = again(engine)
     assert other is not engine
     assert (other.num_threads, other.way, other.crossover) == (3, way, 0.25)
-    assert (other.config, other.about) == (engine.config, engine.about)
+    assert (other.config, other.card) == (engine.config, engine.card)
     np.testing.assert_array_equal(other(x), engine(x))
 
 

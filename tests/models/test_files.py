@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,11 +71,16 @@ def test_frozen_queries_stay_frozen(tmp_path: Path) -> None:
     assert model.blocks[0].attention.value.linear.weight.requires_grad
 
 
-def test_what_a_model_is_about_travels_with_it(tmp_path: Path) -> None:
+def test_a_card_travels_with_its_model(tmp_path: Path) -> None:
     model = sf.create_model("spikformer_tiny_digits")
-    model.about = {"data": "digits", "class_names": ["zero", "eins", "二"], "mean": [0.5]}
+    model.card = replace(model.card, data_set="digits", class_names=("zero", "eins", "二", *"3456789"))
     sf.save(model, tmp_path / "model.safetensors")
-    assert sf.load(tmp_path / "model.safetensors").about == model.about
+    assert sf.load(tmp_path / "model.safetensors").card == model.card
+    other = replace(model.card, licence="MIT")
+    sf.save(model, tmp_path / "model.safetensors", card=other)
+    assert sf.load(tmp_path / "model.safetensors").card == other
+    with pytest.raises(ValueError, match="2 classes"):
+        sf.save(model, tmp_path / "model.safetensors", card=replace(other, class_names=("a", "b")))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch.compile's own, at import
@@ -92,11 +98,28 @@ def test_loading_draws_no_random_numbers(saved: Path) -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_file_that_is_about_nothing_loads(saved: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_card_loads(saved: Path, tmp_path: Path) -> None:
     tensors, metadata = contents(saved)
-    del metadata["about"]
+    del metadata["card"]
     save_file(tensors, tmp_path / "bare.safetensors", metadata)
-    assert sf.load(tmp_path / "bare.safetensors").about == {}
+    assert sf.load(tmp_path / "bare.safetensors").card == sf.ModelCard(architecture="spikformer")
+
+
+def test_what_version_0_1_wrote_is_read_as_a_card(tmp_path: Path) -> None:
+    sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "new.safetensors")
+    tensors, metadata = contents(tmp_path / "new.safetensors")
+    del metadata["card"]
+    digits = {"name": "digits", "class_names": list("0123456789"), "events": False, "mean": [0.5], "std": [0.25]}
+    metadata["about"] = json.dumps({"data": digits, "recipe": {"name": "r", "epochs": 3}})
+    save_file(tensors, tmp_path / "old.safetensors", metadata)
+    assert sf.load(tmp_path / "old.safetensors").card == sf.ModelCard(
+        architecture="spikformer",
+        data_set="digits",
+        class_names=tuple("0123456789"),
+        preprocessing=sf.Preprocessing(kind="image", size=(8, 8), channels=1, mean=(0.5,), std=(0.25,)),
+        recipe="r",
+        settings={"epochs": 3},
+    )
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -151,7 +174,7 @@ def change_config(**fields):
         (lambda t, m: m.update(config="{"), r"holds no readable config"),
         (lambda t, m: m.update(config="[]"), r"holds no readable config"),
         (lambda t, m: m.update(config="[" * 100_000), r"holds no readable config"),
-        (lambda t, m: m.update(about="7"), r"holds no readable about"),
+        (lambda t, m: m.update(card="7"), r"holds no readable card"),
         (lambda t, m: m.update(config=json.dumps({"depth": 2})), r"needs every field, 'image_size' is missing"),
         (lambda t, m: t.update({"head.bias": torch.zeros(10).int()}), r"head\.bias should be torch.float32"),
         (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), r"should be torch.float32, as its neighbours"),

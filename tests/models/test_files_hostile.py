@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ save_state(folder / "state", {"epochs": 1, "seed": 2}, Progress(), model, build_
 
 def test_the_same_model_is_the_same_file_in_every_process(saved: Path, tmp_path: Path) -> None:
     model = sf.load(saved)
-    model.about = {"data": {"name": "digits"}, "recipe": {"epochs": 1}}
+    model.card = replace(model.card, data_set="digits", recipe="r", settings={"epochs": 1})
     recipe, optimiser, engine = {"epochs": 1, "seed": 2}, build_optimiser(model, 0.0), sf.compile_engine(model, 1)
     found = set()
     for _ in range(5):

@@ -103,7 +103,7 @@ def test_a_worker_that_dies_under_torchrun_is_started_again_and_goes_on(tmp_path
     results = json.loads(re.findall(r"^\{.*\}$", output, re.MULTILINE)[-1])
     assert results["last"]["epoch"] == 4
     assert (run / "metrics.csv").read_text().count("\n") == 5
-    assert load(run / "last.safetensors").about["recipe"]["epochs"] == 4
+    assert load(run / "last.safetensors").card.settings["epochs"] == 4
 
 
 def test_the_command_launches_its_own_processes(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Weights of another model as a start: what fits is taken, and what does not is told."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ HEAD = {"head.weight", "head.bias"}
 
 
 def with_classes(model: Spikformer, *names: str) -> Spikformer:
-    model.about = {"data": {"class_names": list(names)}}
+    model.card = replace(model.card, class_names=names)
     return model
 
 

@@ -181,11 +181,11 @@ def test_statistics_of_norms_are_averaged_and_batches_counted() -> None:
 
 def test_it_learns_nothing_itself_and_shares_nothing() -> None:
     model = sf.create_model("spikformer_tiny_digits", attention="random")
-    model.about = {"data": {"name": "digits"}}
+    model.card = replace(model.card, data_set="digits")
     average = WeightAverage(model, decay=0.9).model
     assert not any(parameter.requires_grad for parameter in average.parameters())
     assert model.head.weight.requires_grad
-    assert average.about == model.about
+    assert average.card == model.card
     before = average.head.weight.clone()
     with torch.no_grad():
         model.head.weight.add_(1)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for embedded sets, nor with --files."""
+    """Folder or archive with the data set's files, by default where the run found them; not needed with --files."""
     split: Literal["train", "validation", "test"] = "test"
     """Which part of the data."""
     samples: tuple[int, ...] = ()
@@ -54,11 +54,13 @@ class Options:
 
 
 def run(options: Options) -> int:
+    from spikformer.runs.trained import weights_path
     from spikformer.visualise.figures import check_figure_path, save_figure
 
     if options.files and (options.samples or options.data):
         raise ValueError("--files takes the place of --data and --samples; give one or the other.")
-    output = options.output or options.weights.with_name(f"{options.weights.stem}_attention.png")
+    weights = weights_path(options.weights)
+    output = options.output or weights.with_name(f"{weights.stem}_attention.png")
     check_figure_path(output)
     figures = [(each, _figure(model, each, options)) for model, each in _watch(options)]
     drawn = []
@@ -77,15 +79,15 @@ def run(options: Options) -> int:
 
 
 def _watch(options: Options) -> Iterator[tuple[Spikformer, Watched]]:
-    from spikformer.runs.trained import load_trained, open_data
+    from spikformer.runs.trained import data_path, load_trained, open_data
     from spikformer.runs.watching import choose_samples, watch_files, watch_samples
 
-    model, about = load_trained(options.weights)
+    model = load_trained(options.weights)
     _check(options, model)
     if options.files:
-        yield from ((model, each) for each in watch_files(model, about, options.files))
+        yield from ((model, each) for each in watch_files(model, options.files))
         return
-    data = open_data(model, about, options.data)
+    data = open_data(model, options.data or data_path(options.weights))
     places = options.samples or choose_samples(data, options.split, 4)
     yield from ((model, each) for each in watch_samples(model, data, options.split, places))
 

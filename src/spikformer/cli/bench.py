@@ -68,8 +68,8 @@ def run(options: Options) -> int:
     threads = usable_threads() if options.threads is None else options.threads
     if threads < 1:
         raise ValueError(f"--threads must be at least 1, got {threads}.")
-    model, about = load_answering(options.weights)
-    data = open_data(model, about, options.data)
+    model = load_answering(options.weights)
+    data = open_data(model, options.data)
     if isinstance(model, Engine):
         model = Engine(model.plan, threads)
         answer: Callable[[Any], Any] = model

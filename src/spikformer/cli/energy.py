@@ -31,7 +31,7 @@ _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "onc
 @dataclass(frozen=True)
 class Options(Measured):
     weights: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[WEIGHTS]")] = None
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     mac_pj: float = 4.6
     """Picojoules of a multiply-accumulate, by default in 32-bit floats at 45 nm."""
     ac_pj: float = 0.9

@@ -81,9 +81,9 @@ class Products:
 @dataclass(frozen=True)
 class _OneSample:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for embedded sets, nor with --file."""
+    """Folder or archive with the data set's files, by default where the run found them; not needed with --file."""
     split: Split = "test"
     """Which part of the data."""
     sample: int = 0
@@ -190,14 +190,14 @@ def _collect_products(path: Path, options: Products) -> tuple[Spikformer, np.nda
 
     from spikformer.analysis.recorder import record
     from spikformer.runs.measure import batches
-    from spikformer.runs.trained import load_trained, open_data
+    from spikformer.runs.trained import data_path, load_trained, open_data
 
     if options.max_samples < 1:
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
-    model, about = load_trained(path)
+    model = load_trained(path)
     if model.config.attention == "none" or model.config.neuron in ("relu", "gelu"):
         raise ValueError(f"{path} has no neurons that read a product of Q, K and V; name another.")
-    data = open_data(model, about, options.data)
+    data = open_data(model, options.data or data_path(path))
     found = []
     with torch.no_grad(), record(model.eval()) as seen:
         for batch in batches(model, data, options.split, options.max_samples, 16):
@@ -234,16 +234,16 @@ def _events(options: Events) -> Figure:
 
 
 def _watch_one(options: _OneSample) -> tuple[Spikformer, Watched]:
-    from spikformer.runs.trained import load_trained, open_data
+    from spikformer.runs.trained import data_path, load_trained, open_data
     from spikformer.runs.watching import watch_files, watch_samples
 
-    model, about = load_trained(options.weights)
+    model = load_trained(options.weights)
     if options.file is not None:
         if options.data is not None:
             raise ValueError("--file takes the place of --data; give one or the other.")
-        watched = next(watch_files(model, about, [options.file]))
+        watched = next(watch_files(model, [options.file]))
     else:
-        data = open_data(model, about, options.data)
+        data = open_data(model, options.data or data_path(options.weights))
         watched = next(watch_samples(model, data, options.split, [options.sample]))
     if not watched.seen.spikes:
         raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")

@@ -77,5 +77,5 @@ def _note_data(model: Spikformer, name: str, path: Path | None) -> None:
     if len(data.class_names) != model.config.num_classes:
         known = model.config.num_classes
         raise ValueError(f"{name} has {len(data.class_names)} classes, and these weights tell {known} apart.")
-    check_fits(data, model, data.about())
-    model.about["data"] = data.about()
+    model.card = data.card(model.card.architecture)
+    check_fits(data, model)

@@ -1,11 +1,15 @@
-"""Say what pictures or recordings show, by trained weights.
+"""Class names of pictures or recordings, by trained weights.
 
-Example: spikformer predict runs/photos/best.safetensors cat.jpg dog.png
+Example: spikformer predict runs/photos cat.jpg dog.png
+Example: spikformer predict net.engine holiday/ --csv holiday.csv
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,11 +29,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A .safetensors file written by train, or an .engine file written by compile."""
+    """A run folder, a .safetensors file of it, or an .engine file written by compile."""
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE…")]
-    """Pictures, or recordings for a model of events."""
+    """Pictures, or recordings for a model of event data; of a folder, all its files."""
     top: int = 3
     """How many classes to name, the likeliest first."""
+    csv: Path | None = None
+    """Write a row for each file to this CSV file, besides."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -38,11 +44,13 @@ def run(options: Options) -> int:
     from spikformer.runs.trained import load_answering
 
     if not options.files:
-        raise ValueError("predict needs at least one file after the weights.")
+        raise ValueError("predict needs at least one file or folder after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
-    model, about = load_answering(options.weights)
-    answers = [_answer(model, about, path, options.top) for path in options.files]
+    model = load_answering(options.weights)
+    answers = [_answer(model, path, options.top) for path in _all_files(options.files)]
+    if options.csv is not None:
+        _write_csv(answers, options.csv, options.top)
     if options.json:
         print(json.dumps(answers))
     else:
@@ -50,34 +58,40 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
-def _answer(model: Spikformer | Engine, about: dict[str, Any], path: Path, top: int) -> dict[str, Any]:
+def _all_files(given: Sequence[Path]) -> list[Path]:
+    from spikformer.runs.predict import list_files
+
+    return [file for path in given for file in (list_files(path) if path.is_dir() else [path])]
+
+
+def _answer(model: Spikformer | Engine, path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
-    import torch
+    from spikformer.runs.predict import predict
 
-    from spikformer.data import read_sample
-    from spikformer.data.dataset import prepare
-    from spikformer.engine import Engine
-    from spikformer.training import is_silent
-
-    if path.is_dir():
-        return {"file": str(path), "error": f"{path} is a folder; give the files in it, such as {path}/*.png."}
     try:
-        sample = read_sample(path, model.config, about)
+        (found,) = predict(model, path)
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
-    inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
-    with torch.no_grad():
-        taken = inputs if isinstance(model, Engine) else inputs.to(model.head.weight.dtype)
-        readouts = torch.as_tensor(model.forward_steps(taken))
-    if is_silent(readouts, torch.as_tensor(model.resting_readout())):
+    if found.silent:
         return {"file": str(path), "silent": True, "classes": []}
-    shares = readouts.mean(0)[0].softmax(0)
-    likeliest = shares.topk(min(top, len(shares)))
-    classes = [
-        {"class": about["class_names"][index], "probability": share}
-        for share, index in zip(likeliest.values.tolist(), likeliest.indices.tolist(), strict=True)
-    ]
+    classes = [{"class": name, "probability": share} for name, share in found.top(top)]
     return {"file": str(path), "classes": classes}
+
+
+def _write_csv(answers: list[dict[str, Any]], path: Path, top: int) -> None:
+    """A row for each file: its classes and their probabilities, the likeliest first, and its error."""
+    from spikformer.disk import write_atomically
+
+    columns = [name for number in range(1, top + 1) for name in (f"class_{number}", f"probability_{number}")]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["file", *columns, "error"], restval="", lineterminator="\n")
+    writer.writeheader()
+    for answer in answers:
+        row = {"file": answer["file"], "error": answer.get("error", "")}
+        for number, each in enumerate(answer.get("classes", []), 1):
+            row |= {f"class_{number}": each["class"], f"probability_{number}": f"{each['probability']:.6g}"}
+        writer.writerow(row)
+    write_atomically(path, text.getvalue().encode())
 
 
 def _show(answers: list[dict[str, Any]], top: int) -> None:

@@ -1,11 +1,37 @@
-"""Data sets by name, as batches: `open_dataset` for the set, `Loader` for its batches, `Augmenter` for training."""
+"""Data sets by name, as batches: `open_dataset` for the set, `Loader` for its batches, `Augmenter` for training.
 
-from spikformer.data.augmentation import Augmentation, Augmenter
-from spikformer.data.catalogue import list_datasets, open_dataset, open_for_model, options_of
-from spikformer.data.damage import DamagedFilesError
-from spikformer.data.dataset import ArraySamples, DataSet, Samples
-from spikformer.data.inputs import read_sample
-from spikformer.data.loading import Batch, Loader
+Names load on first use: only `Loader`, `Batch`, `SplitDataset` and `Augmenter` need torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spikformer.data.augmentation import Augmentation, Augmenter
+    from spikformer.data.catalogue import list_datasets, open_dataset, open_for_model, options_of
+    from spikformer.data.damage import DamagedFilesError
+    from spikformer.data.dataset import ArraySamples, DataSet, Samples
+    from spikformer.data.loader import Batch, Loader, SplitDataset
+    from spikformer.data.samples import read_sample
+
+_HOME = {
+    "ArraySamples": "dataset",
+    "Augmentation": "augmentation",
+    "Augmenter": "augmentation",
+    "Batch": "loader",
+    "DamagedFilesError": "damage",
+    "DataSet": "dataset",
+    "Loader": "loader",
+    "Samples": "dataset",
+    "SplitDataset": "loader",
+    "list_datasets": "catalogue",
+    "open_dataset": "catalogue",
+    "open_for_model": "catalogue",
+    "options_of": "catalogue",
+    "read_sample": "samples",
+}
 
 __all__ = [
     "ArraySamples",
@@ -16,9 +42,16 @@ __all__ = [
     "DataSet",
     "Loader",
     "Samples",
+    "SplitDataset",
     "list_datasets",
     "open_dataset",
     "open_for_model",
     "options_of",
     "read_sample",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spikformer.data' has no attribute {name!r}")
+    return getattr(import_module(f"spikformer.data.{_HOME[name]}"), name)

@@ -14,10 +14,11 @@ from spikformer.data.addresses import SOURCES
 from spikformer.data.dataset import DataSet
 from spikformer.data.events import sets as events
 from spikformer.data.events.cache import FrameCache
-from spikformer.data.events.frames import Fit, Slicing
 from spikformer.data.images import sets as images
 from spikformer.data.places import data_folder
 from spikformer.disk import cache_folder
+from spikformer.preprocessing import Preprocessing
+from spikformer.sampling import Fit, Slicing
 from spikformer.vocabulary import did_you_mean
 
 _IMAGES = ("size", "validation_share")
@@ -126,17 +127,17 @@ def open_for_model(
     *,
     class_names: Sequence[str] | None = None,
     validation_share: float | None = None,
+    preprocessing: Preprocessing | None = None,
 ) -> DataSet:
-    """A data set in the form that a model wants: its image size, and for events its number of time steps."""
-    options = options_of(name)
-    return open_dataset(
-        name,
-        root,
-        size=config.image_size,
-        time_steps=config.time_steps if "time_steps" in options else None,
-        class_names=class_names if "class_names" in options else None,
-        validation_share=validation_share if "validation_share" in options else None,
-    )
+    """A data set in the form that a model wants: its image size, and for events its number of time steps.
+
+    With the `preprocessing` of the model's card, samples are made as in its training.
+    """
+    given: dict[str, Any] = {} if preprocessing is None else dict(vars(preprocessing))
+    given |= {"size": config.image_size or given.get("size"), "time_steps": config.time_steps}
+    given |= {"class_names": class_names, "validation_share": validation_share}
+    options: dict[str, Any] = {option: given.get(option) for option in options_of(name)}
+    return open_dataset(name, root, **options)
 
 
 def _check_values(given: dict[str, Any]) -> None:

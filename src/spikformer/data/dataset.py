@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from spikformer.card import ModelCard
+from spikformer.preprocessing import Preprocessing
+
+if TYPE_CHECKING:  # reading files needs no torch
+    from torch import Tensor
 
 SPLITS = ("train", "validation", "test")
 DIGITS = tuple("0123456789")
@@ -38,27 +41,33 @@ class DataSet:
 
     name: str
     class_names: tuple[str, ...]
-    channels: int
-    size: tuple[int, int]
-    events: bool
+    preprocessing: Preprocessing
     train: Samples | None
     validation: Samples | None
     test: Samples | None
     can_mirror: bool = False
     """A mirror image keeps its class; not so where left and right are classes, nor for letters and digits."""
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
-    """Of brightness between 0 and 1, by channel; None where inputs are taken as they are, as counts of events."""
 
-    def about(self) -> dict[str, Any]:
-        """What weights should remember of the data they were trained on, as plain JSON."""
-        return {
-            "name": self.name,
-            "class_names": list(self.class_names),
-            "events": self.events,
-            "mean": self.mean and list(self.mean),
-            "std": self.std and list(self.std),
-        }
+    @property
+    def channels(self) -> int:
+        return self.preprocessing.channels
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.preprocessing.size
+
+    @property
+    def events(self) -> bool:
+        return self.preprocessing.events
+
+    def card(self, architecture: str) -> ModelCard:
+        """The card of a network that is trained on this set."""
+        return ModelCard(
+            architecture=architecture,
+            data_set=self.name,
+            class_names=self.class_names,
+            preprocessing=self.preprocessing,
+        )
 
     def split(self, name: str) -> Samples:
         """The split "train", "validation" or "test"."""
@@ -76,34 +85,22 @@ class DataSet:
 
     def scale(self, samples: Tensor) -> Tensor:
         """In float32: images as brightness between 0 and 1, frames as counts."""
-        return scale(samples, events=self.events)
+        return samples.float() if self.events else samples.float() / 255
 
     def normalise(self, brightness: Tensor) -> Tensor:
         """Images between 0 and 1 with the set's mean and deviation taken out; frames as they are."""
-        return normalise(brightness, self.mean, self.std)
+        mean, std = self.preprocessing.mean, self.preprocessing.std
+        if mean is None or std is None:
+            return brightness
+        centre, spread = (brightness.new_tensor(value).view(-1, 1, 1) for value in (mean, std))
+        return (brightness - centre) / spread
 
     def prepare(self, samples: np.ndarray | Tensor) -> Tensor:
-        """Images [B, C, H, W] as a model wants them, scaled and normalised; frames [B, T, C, H, W] with time first."""
-        return prepare(samples, events=self.events, mean=self.mean, std=self.std)
+        """`Preprocessing.to_inputs` on any device: images [B, C, H, W], frames [T, B, 2, H, W]."""
+        import torch
 
-
-def scale(samples: Tensor, *, events: bool) -> Tensor:
-    return samples.to(torch.float32) if events else samples.to(torch.float32) / 255
-
-
-def normalise(brightness: Tensor, mean: Sequence[float] | None, std: Sequence[float] | None) -> Tensor:
-    if mean is None or std is None:
-        return brightness
-    centre, spread = (brightness.new_tensor(value).view(-1, 1, 1) for value in (mean, std))
-    return (brightness - centre) / spread
-
-
-def prepare(
-    samples: np.ndarray | Tensor, *, events: bool, mean: Sequence[float] | None, std: Sequence[float] | None
-) -> Tensor:
-    """See `DataSet.prepare`; for those who have no set, but know what weights remember of it."""
-    x = normalise(scale(torch.as_tensor(samples), events=events), mean, std)
-    return x.transpose(0, 1) if events else x
+        x = self.normalise(self.scale(torch.as_tensor(samples)))
+        return x.transpose(0, 1) if self.events else x
 
 
 @dataclass(frozen=True, eq=False, repr=False)

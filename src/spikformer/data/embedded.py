@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
-from spikformer.data.events.frames import FrameForm
 from spikformer.data.events.sets import EventForm
 from spikformer.data.events.simulator import EventCamera
-from spikformer.data.images.samples import resized
 from spikformer.data.images.sets import ImageForm
+from spikformer.data.samples import preprocessed
 from spikformer.data.splits import Subset, hold_out
+from spikformer.preprocessing import Preprocessing
 
 
 def digits(form: ImageForm) -> DataSet:
@@ -22,18 +22,20 @@ def digits(form: ImageForm) -> DataSet:
     images = np.round(brightness * 255).astype(np.uint8)[:, None]
     train, validation, test = _splits(ArraySamples(images, labels, "digits"))
     pixels = images[train.indices] / 255
-    size = form.size or (8, 8)
+    seen = Preprocessing(
+        kind="image",
+        size=form.size or (8, 8),
+        channels=1,
+        mean=(float(pixels.mean()),),
+        std=(float(pixels.std()),),
+    )
     return DataSet(
         name="digits",
         class_names=DIGITS,
-        channels=1,
-        size=size,
-        events=False,
-        train=resized(train, size),
-        validation=resized(validation, size),
-        test=resized(test, size),
-        mean=(float(pixels.mean()),),
-        std=(float(pixels.std()),),
+        preprocessing=seen,
+        train=preprocessed(train, seen),
+        validation=preprocessed(validation, seen),
+        test=preprocessed(test, seen),
     )
 
 
@@ -41,16 +43,13 @@ def digits_dvs(form: EventForm) -> DataSet:
     """Frames of 16×16 from an event camera, two polarities."""
     camera = EventCamera()
     brightness, labels = _read()
-    size = form.size or camera.size
-    frame_form = FrameForm(form.time_steps, size, form.slicing, form.fit)
-    frames = np.stack([frame_form.apply(recording) for recording in camera.watch(brightness)])
+    seen = form.preprocessing(camera.size)
+    frames = np.stack([seen.to_sample(recording) for recording in camera.watch(brightness)])
     train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
     return DataSet(
         name="digits_dvs",
         class_names=DIGITS,
-        channels=2,
-        size=size,
-        events=True,
+        preprocessing=seen,
         train=train,
         validation=validation,
         test=test,

@@ -12,18 +12,21 @@ do not depend on the batch or the number of threads; against the model they are 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
 from spikformer.engine.calibration import crossover_of
 from spikformer.engine.files import read_plan, write_plan
 from spikformer.engine.inputs import as_frame, as_frames
 from spikformer.engine.native import MOST_THREADS, build_network, call_lock, chosen_instructions, usable_threads
 from spikformer.engine.plan import Plan
+from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.reference import unpack_spikes
 
 if TYPE_CHECKING:
@@ -77,8 +80,8 @@ class Engine:
         return self.plan.config
 
     @property
-    def about(self) -> dict[str, Any]:
-        return self.plan.about
+    def card(self) -> ModelCard:
+        return self.plan.card
 
     @property
     def instructions(self) -> str:
@@ -137,6 +140,10 @@ class Engine:
         frames = as_frames(x, self.config)
         with self._running:
             return self._run(frames)
+
+    def predict(self, inputs: Input | Iterable[Input]) -> list[Prediction]:
+        """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many."""
+        return predict(self.forward_steps, self.resting_readout(), self.card, inputs)
 
     def resting_readout(self) -> np.ndarray:
         """The readout [K] of a step in which no spike reaches the head."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from spikformer.card import ModelCard, read_card
 from spikformer.config import ModelConfig
 from spikformer.engine.plan import Block, Layer, Neuron, Plan
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
@@ -34,7 +34,7 @@ def write_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "config": json.dumps(plan.config.to_dict()),
-        "about": json.dumps(plan.about),
+        "card": json.dumps(plan.card.to_dict()),
     }
     write_tensors(Path(path), {name: with_code(array) for name, array in tensors.items()}, metadata)
 
@@ -53,9 +53,10 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     path = Path(path)
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
-        fields, about = file.json("config", dict), file.json("about", dict)
+        fields = file.json("config", dict)
         try:
-            return _Reader(ModelConfig.from_dict(fields), file).plan(about)
+            config = ModelConfig.from_dict(fields)
+            return _Reader(config, file).plan(read_card(file.metadata, config))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
 
@@ -66,7 +67,7 @@ class _Reader:
     def __init__(self, config: ModelConfig, file: TensorFile) -> None:
         self.config, self.file, self.left = config, file, set(file.entries)
 
-    def plan(self, about: dict[str, Any]) -> Plan:
+    def plan(self, card: ModelCard) -> Plan:
         config = self.config
         if config.depth + len(config.pool_stages) > len(self.left):  # a forged depth must not keep us busy
             raise ValueError(f"{len(self.left)} tensors are too few for {config.depth} blocks.")
@@ -81,7 +82,7 @@ class _Reader:
             tuple(self._block(f"blocks.{index}") for index in range(config.depth)),
             self._take("head.weights", (config.num_classes, dim), np.float32),
             self._take("head.bias", (config.num_classes,), np.float32),
-            about,
+            card,
         )
         if self.left:
             raise ValueError(f"it holds {shown(min(self.left))}, which does not fit its config.")

@@ -37,7 +37,7 @@ def fold(model: Spikformer) -> Plan:
         tuple(_fold_block(f"blocks.{index}", block) for index, block in enumerate(blocks)),
         _float32(_wide(model.head.weight)),
         _float32(_wide(model.head.bias)),
-        model.about,
+        model.card,
     )
 
 

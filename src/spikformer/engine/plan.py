@@ -5,11 +5,11 @@ A plan knows nothing of torch: it is made from a model by `folding`, kept in a f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
 
 _ATTENTIONS = ("ssa", "random", "none")
@@ -76,7 +76,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole network with spikes between all its layers. `about` is what its weights remembered."""
+    """A whole network with spikes between all its layers. `card` is that of its weights."""
 
     config: ModelConfig
     stages: tuple[Layer, ...]
@@ -84,7 +84,7 @@ class Plan:
     blocks: tuple[Block, ...]
     head_weights: np.ndarray
     head_bias: np.ndarray
-    about: dict[str, Any] = field(default_factory=dict)
+    card: ModelCard
 
     def __post_init__(self) -> None:
         check_spiking(self.config)

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from spikformer.card import ModelCard, read_card
 from spikformer.config import ModelConfig
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.models.spikformer import Spikformer
@@ -37,19 +38,21 @@ _DTYPES = {
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 
-def save(model: nn.Module, path: str | os.PathLike[str]) -> None:
-    """Write a model's weights, its config and what it is about; a file there is replaced only by a whole one.
+def save(model: nn.Module, path: str | os.PathLike[str], card: ModelCard | None = None) -> None:
+    """Write a model's weights, its config and its card, or another card; a file is replaced only by a complete one.
 
     The same model gives the same bytes. A model inside torch.compile, AveragedModel or a data-parallel wrapper is saved
     as itself; parts that its config does not build raise ValueError, because `load` could not build them either.
     """
     model = unwrap(model, "save")
     check_as_configured(model, "save")
+    card = model.card if card is None else card
+    card.check_fits(model.config)
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "config": json.dumps(model.config.to_dict()),
-        "about": json.dumps(model.about),
+        "card": json.dumps(card.to_dict()),
     }
     write_safetensors(Path(path), model.state_dict(), metadata)
 
@@ -59,14 +62,18 @@ def load(path: str | os.PathLike[str]) -> Spikformer:
     path = Path(path)
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
-        fields, about = file.json("config", dict), file.json("about", dict) if "about" in file.metadata else {}
+        fields = file.json("config", dict)
         try:
             config = ModelConfig.from_dict(fields)
         except ValueError as error:
             raise ValueError(f"{path} holds a config that this release refuses: {error}") from None
+        try:
+            card = read_card(file.metadata, config)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error} Write it again.") from None
         model = _unfilled(config, {name: read_tensor(file, name, "meta") for name in file.entries}, str(path))
         model = _filled(model, {name: read_tensor(file, name) for name in file.entries}, str(path))
-    model.about = about
+    model.card = card
     return model
 
 

@@ -20,7 +20,7 @@ _EQUIVALENT: dict[type, tuple[type, ...]] = {
     nn.BatchNorm1d: _NORMS,
     nn.BatchNorm2d: _NORMS,
 }
-_FREE = ("about", "config", "momentum", "training")  # attributes that leave an inference as it is
+_FREE = ("card", "config", "momentum", "training")  # attributes that leave an inference as it is
 
 
 def unwrap(model: nn.Module, caller: str) -> Spikformer:

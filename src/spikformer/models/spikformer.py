@@ -5,11 +5,12 @@ Shapes: T steps, B samples, C channels, N tokens, D features, K classes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
+from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
 from spikformer.layers import BlockState, EncoderBlock, Linear, SpikingPatchSplitting, StemState
 from spikformer.layers.products import batch_invariant
@@ -37,7 +38,7 @@ class Spikformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.about: dict[str, Any] = {}  # what a file should remember besides: recipe, data set, classes; plain JSON
+        self.card = ModelCard(architecture="spikformer")
         self.stem = SpikingPatchSplitting(config)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.depth))
         self.head = Linear(config.embed_dim, config.num_classes)

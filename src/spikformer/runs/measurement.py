@@ -139,7 +139,7 @@ def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenR
     best_epoch = _best_epoch(history)
     best = _read(folder.best, "best", best_epoch, description) if best_epoch and folder.best.exists() else None
     recorded = Path(description["data"]) if description["data"] else None
-    data = open_data(last.model, last.model.about["data"], data_path or recorded)
+    data = open_data(last.model, data_path or recorded)
     data.split(split)
     environment = _read_environment(path)
     return OpenRun(name, split, data, description, environment, recipe.total_epochs, history, last, best)
@@ -154,14 +154,14 @@ def _best_epoch(history: History) -> int | None:
 def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Trained:
     """Weights that are of this run: of the same model, for the same classes."""
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    model, about = load_trained(path)
+    model = load_trained(path)
     recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
     if named != answered:
         raise ValueError(
             f"{recipe} names {named} classes, and {path.name} tells {answered} apart; one of them is of another run."
         )
     config = json.loads(json.dumps(model.config.to_dict()))  # as a file has it, lists for tuples
-    if description["settings"].get("model") != config or description["class_names"] != about["class_names"]:
+    if description["settings"].get("model") != config or tuple(description["class_names"]) != model.card.class_names:
         raise ValueError(f"{path} holds another model than {recipe} describes; one of them is of another run.")
     return _Trained(kind, epoch, model, sha256)
 

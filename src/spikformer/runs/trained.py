@@ -1,101 +1,103 @@
-"""Weights and engines that remember the data they were trained on, as `train` and `import --data-set` write them."""
+"""Trained weights or an engine, from a file or a run folder, together with the data they were trained on."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
     from spikformer.engine import Engine
     from spikformer.models import Spikformer
 
-_REMEMBERED = ("name", "class_names", "events", "mean", "std")
+
+def weights_path(path: str | os.PathLike[str]) -> Path:
+    """The weights of a run folder, best or last; any other path as it is."""
+    path = Path(path)
+    for name in ("best.safetensors", "last.safetensors"):
+        if (path / name).is_file():
+            return path / name
+    return path
 
 
-def load_trained(path: Path) -> tuple[Spikformer, dict[str, Any]]:
-    """The model, and what it remembers of its data; weights that remember too little are refused."""
+def data_path(path: str | os.PathLike[str]) -> Path | None:
+    """Where the run that a folder or a file in it belongs to found its data; None if nothing says."""
+    from spikformer.runs.folder import Run
+
+    path = Path(path)
+    try:
+        data = Run(path if path.is_dir() else path.parent).description.data
+    except ValueError:
+        return None
+    return None if data is None else Path(data)
+
+
+def load_trained(path: Path) -> Spikformer:
+    """The model; ValueError if its card does not name its data, or if it is an engine."""
     from spikformer.engine.files import is_engine_file
 
-    _check_not_a_run(path)
+    path = weights_path(path)
     if path.suffix == ".engine" or is_engine_file(path):
-        raise ValueError(f"{path} is an engine, which only answers; give the weights it was compiled from.")
+        raise ValueError(f"{path} is an engine, which can only predict; give the weights it was compiled from.")
     from spikformer.models import load
 
     model = load(path)
-    return model, _data_of(model, path)
+    _check_trained(model, path)
+    return model
 
 
-def load_answering(path: Path) -> tuple[Spikformer | Engine, dict[str, Any]]:
-    """The same for verbs that ask for answers alone, which a compiled engine gives, too."""
+def load_answering(path: Path) -> Spikformer | Engine:
+    """The same for callers that need predictions alone, which a compiled engine gives, too."""
     from spikformer.engine.files import is_engine_file
 
-    _check_not_a_run(path)
+    path = weights_path(path)
     if path.suffix != ".engine" and not is_engine_file(path):
         return load_trained(path)
     from spikformer.engine import load_engine
 
     engine = load_engine(path)
-    return engine, _data_of(engine, path)
+    _check_trained(engine, path)
+    return engine
 
 
-def _check_not_a_run(path: Path) -> None:
-    """The folder of a run is not yet taken for its weights."""
-    for name in ("best.safetensors", "last.safetensors"):
-        if (path / name).is_file():
-            raise IsADirectoryError(f"{path} is the folder of a run; give its weights, {path / name}.")
-
-
-def _data_of(model: Spikformer | Engine, path: Path) -> dict[str, Any]:
-    about = model.about.get("data")
-    if not isinstance(about, dict) or not all(key in about for key in _REMEMBERED) or not _is_sound(about, model):
+def _check_trained(model: Spikformer | Engine, path: Path) -> None:
+    if model.card.data_set is None or not model.card.class_names:
         raise ValueError(
-            f"{path} does not say which data it was trained on; `train` notes that, and `import --data-set`."
+            f"{path} does not say which data it was trained on; save it with a card that does, as `train` and `import "
+            "--data-set` do."
         )
-    if len(about["class_names"]) != model.config.num_classes:
-        named, answered = len(about["class_names"]), model.config.num_classes
-        raise ValueError(f"{path} names {named} classes and answers with {answered}; it is damaged.")
-    return about
 
 
-def _is_sound(about: dict[str, Any], model: Spikformer | Engine) -> bool:
-    """Whether what a file remembers has the form that `train` gives it."""
-    channels = model.config.in_channels
-
-    def per_channel(values: Any) -> bool:
-        numbers = isinstance(values, list) and all(isinstance(value, int | float) for value in values)
-        return values is None or (numbers and len(values) in (1, channels))
-
-    return (
-        isinstance(about["name"], str)
-        and isinstance(about["class_names"], list)
-        and all(isinstance(name, str) for name in about["class_names"])
-        and isinstance(about["events"], bool)
-        and per_channel(about["mean"])
-        and per_channel(about["std"])
-        and isinstance(model.about.get("recipe", {}), dict)
-    )
-
-
-def open_data(model: Spikformer | Engine, about: dict[str, Any], path: Path | None) -> DataSet:
-    """The data that weights remember, in the model's form; another is refused."""
+def open_data(model: Spikformer | Engine, path: Path | None) -> DataSet:
+    """The data that a network was trained on, preprocessed as its card says; ValueError for any other."""
     from spikformer.data import open_for_model
 
-    share = model.about.get("recipe", {}).get("validation_share")
-    data = open_for_model(model.config, about["name"], path, class_names=about["class_names"], validation_share=share)
-    check_fits(data, model, about)
+    card = model.card
+    if card.data_set is None:
+        raise ValueError("The network's card does not name its data set; pass the data, or a card that does.")
+    share = card.settings.get("validation_share")
+    data = open_for_model(
+        model.config,
+        card.data_set,
+        path,
+        class_names=card.class_names,
+        validation_share=share,
+        preprocessing=card.preprocessing,
+    )
+    check_fits(data, model)
     return data
 
 
-def check_fits(data: DataSet, model: Spikformer | Engine, about: dict[str, Any]) -> None:
-    trained = about["class_names"]
-    if list(data.class_names) != trained:
+def check_fits(data: DataSet, model: Spikformer | Engine) -> None:
+    trained = model.card.class_names
+    if data.class_names != trained:
         raise ValueError(
-            f"This data has {len(data.class_names)} classes, and the weights know {len(trained)} others; give them "
-            "the data they were trained on."
+            f"This data has {len(data.class_names)} classes, and the weights were trained on {len(trained)} others; "
+            "give them the data they were trained on."
         )
     if data.channels != model.config.in_channels:
         raise ValueError(
-            f"This data has {data.channels} channels, and the weights want {model.config.in_channels}; give them the "
+            f"This data has {data.channels} channels, and the weights need {model.config.in_channels}; give them the "
             "data they were trained on."
         )

@@ -12,7 +12,6 @@ import torch
 
 from spikformer.analysis.recorder import Record, record
 from spikformer.data import read_sample
-from spikformer.data.dataset import prepare
 from spikformer.training import is_silent
 from spikformer.visualise.attention_maps import received_attention, to_grid
 
@@ -43,10 +42,12 @@ class Watched:
         return f"{self.source}: {truth}taken for {self.answer} ({self.confidence:.0%})"
 
 
-def watch_files(model: Spikformer, about: dict[str, Any], files: Sequence[Path]) -> Iterator[Watched]:
+def watch_files(model: Spikformer, files: Sequence[Path]) -> Iterator[Watched]:
     """Pictures or recordings, brought into the form of the data that the model was trained on."""
+    seen = model.card.known_preprocessing
     for path in files:
-        yield _watch(model, about, read_sample(path, model.config, about), path.name, None)
+        sample = read_sample(path, seen)
+        yield _watch(model, seen.to_inputs(sample[None]), model.card.class_names, sample, path.name, None)
 
 
 def watch_samples(model: Spikformer, data: DataSet, split: str, places: Sequence[int]) -> Iterator[Watched]:
@@ -56,20 +57,28 @@ def watch_samples(model: Spikformer, data: DataSet, split: str, places: Sequence
         if not 0 <= place < len(samples):
             raise ValueError(f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}.")
         label = data.class_names[int(samples.labels[place])]
-        yield _watch(model, data.about(), samples[place], f"{split} sample {place}", label)
+        sample = samples[place]
+        inputs = data.preprocessing.to_inputs(sample[None])
+        yield _watch(model, inputs, data.class_names, sample, f"{split} sample {place}", label)
 
 
 @torch.no_grad()
-def _watch(model: Spikformer, about: dict[str, Any], sample: np.ndarray, source: str, label: str | None) -> Watched:
+def _watch(
+    model: Spikformer,
+    inputs: np.ndarray,
+    class_names: Sequence[str],
+    sample: np.ndarray,
+    source: str,
+    label: str | None,
+) -> Watched:
     weight = model.head.weight
-    inputs = prepare(sample[None], events=about["events"], mean=about["mean"], std=about["std"])
     with record(model.eval()) as seen:
-        readouts = model.forward_steps(inputs.to(weight.device, weight.dtype))
+        readouts = model.forward_steps(torch.from_numpy(inputs).to(weight.device, weight.dtype))
     if is_silent(readouts, model.resting_readout()):
         return Watched(sample, source, label, None, 0.0, seen)
     shares = readouts.mean(0)[0].float().softmax(0)
     answer = int(shares.argmax())
-    return Watched(sample, source, label, about["class_names"][answer], float(shares[answer]), seen)
+    return Watched(sample, source, label, class_names[answer], float(shares[answer]), seen)
 
 
 def choose_samples(data: DataSet, split: str, count: int) -> list[int]:

@@ -27,7 +27,7 @@ def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
     """Copy every tensor of the source whose name and shape the model has; the head is always new for new classes."""
     theirs, ours = source.state_dict(), model.state_dict()
     # Weights that name no classes, as imported ones, keep their head if it has as many.
-    same_classes = _classes(source) in (None, _classes(model))
+    same_classes = source.card.class_names in ((), model.card.class_names)
     loaded = [
         name
         for name, tensor in ours.items()
@@ -39,11 +39,6 @@ def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
         ours[name].copy_(theirs[name])
     new, unused = (name for name in ours if name not in loaded), (name for name in theirs if name not in ours)
     return Transfer(tuple(loaded), tuple(new), tuple(unused))
-
-
-def _classes(model: Spikformer) -> object:
-    about = model.about.get("data")
-    return about.get("class_names") if isinstance(about, dict) else None
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
 from spikformer.data.augmentation import Augmenter
-from spikformer.data.loading import Batch
+from spikformer.data.loader import Batch
 from spikformer.layers.synced_norm import sync_norms
 from spikformer.models import Spikformer
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
@@ -65,7 +65,7 @@ class Trainer:
         if model is not None and model.config != recipe.model:
             raise ValueError("The model's config must be the recipe's; pass recipe.override(model=model.config).")
         self.model = Spikformer(recipe.model) if model is None else model
-        self.model.about = {"data": data.about()}
+        self.model.card = data.card(self.model.card.architecture)
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
             data,

@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_sample_images
 
 from spikformer.data import ArraySamples, DataSet, open_dataset
+from spikformer.preprocessing import Preprocessing
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +29,11 @@ def colour_set(photographs: np.ndarray) -> DataSet:
     return DataSet(
         name="photographs",
         class_names=("a", "b", "c", "d"),
-        channels=3,
-        size=(24, 32),
-        events=False,
+        preprocessing=Preprocessing(
+            kind="image", size=(24, 32), channels=3, mean=(0.49, 0.45, 0.41), std=(0.2, 0.2, 0.25)
+        ),
         train=samples,
         validation=None,
         test=None,
         can_mirror=True,
-        mean=(0.49, 0.45, 0.41),
-        std=(0.2, 0.2, 0.25),
     )

@@ -31,6 +31,10 @@ CHANGED: dict[str, Any] = {
 }
 
 
+def unnormalised(data: DataSet) -> DataSet:
+    return replace(data, preprocessing=replace(data.preprocessing, mean=None, std=None))
+
+
 def batch(data: DataSet, count: int) -> tuple[Tensor, Tensor]:
     assert data.train is not None
     samples = np.stack([data.train[index] for index in range(count)])
@@ -87,7 +91,7 @@ def test_erasing_puts_the_mean_colour_into_a_rectangle_of_normalised_images(colo
 
 
 def test_erased_rectangles_cover_two_hundredths_to_a_third_and_may_be_long(colour_set: DataSet) -> None:
-    augmenter = Augmenter(Augmentation(erase=1.0), replace(colour_set, mean=None, std=None))
+    augmenter = Augmenter(Augmentation(erase=1.0), unnormalised(colour_set))
     white, labels = torch.full((3000, 1, 64, 64), 255, dtype=torch.uint8), torch.zeros(3000, dtype=torch.long)
     gone = augmenter(white, labels, np.random.default_rng(0))[0][:, 0] == 0
     shares = gone.float().mean((1, 2))
@@ -114,7 +118,7 @@ def test_what_lies_outside_a_turned_image_is_the_mean_colour(colour_set: DataSet
     half_a_level = 0.51 / 255 / 0.2
     assert (band.amax((1, 2)).amin(-1) < half_a_level).all()
     # Sets without a mean have gray.
-    plain, _ = augment(policy, replace(colour_set, mean=None, std=None))
+    plain, _ = augment(policy, unnormalised(colour_set))
     ends = torch.stack([plain[..., 0], plain[..., -1]], -1)
     assert ((ends * 255).round() == 128).all((1, 2)).any(-1).all()
 

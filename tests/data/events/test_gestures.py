@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from spikformer.data import DamagedFilesError, open_dataset
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.frames import to_frames
 from spikformer.data.events.gestures import GESTURES
+from spikformer.sampling import to_frames
 
 
 def test_gestures_are_stretches_of_the_official_trials(make_gestures) -> None:

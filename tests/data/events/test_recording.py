@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spikformer.data.events.recording import Recording, check
+from spikformer.data.events.formats import check
+from spikformer.sampling import Recording
 
 
 def recording(time_us: list[int], x: list[int], y: list[int]) -> Recording:

@@ -1,16 +1,17 @@
 """Frames of recordings: decoded once, then read from disk, and never wrong."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spikformer.data.events.cache import FrameCache
-from spikformer.data.events.frames import FrameForm
 from spikformer.data.events.samples import Clip, RecordingSamples
+from spikformer.preprocessing import Preprocessing
 
-FORM = FrameForm(time_steps=4, size=(34, 34))
+FORM = Preprocessing(kind="events", size=(34, 34), channels=2, time_steps=4, sensor=(34, 34))
 
 
 @pytest.fixture
@@ -25,8 +26,8 @@ def cache(tmp_path: Path) -> FrameCache:
     return FrameCache(tmp_path / "cache", 10**9)
 
 
-def samples(*clips: Clip, cache: FrameCache | None = None, form: FrameForm = FORM) -> RecordingSamples:
-    return RecordingSamples(clips, np.zeros(len(clips), np.int64), form, cache, (34, 34))
+def samples(*clips: Clip, cache: FrameCache | None = None, form: Preprocessing = FORM) -> RecordingSamples:
+    return RecordingSamples(clips, np.zeros(len(clips), np.int64), form, cache)
 
 
 def entries(cache: FrameCache) -> list[Path]:
@@ -95,13 +96,13 @@ def test_a_file_replaced_between_two_of_its_clips(recording: Path, writers, some
 @pytest.mark.parametrize(
     "form",
     [
-        FORM._replace(time_steps=2),
-        FORM._replace(size=(17, 17)),
-        FORM._replace(slicing="time"),
-        FORM._replace(size=(17, 17), fit="crop"),
+        replace(FORM, time_steps=2),
+        replace(FORM, size=(17, 17)),
+        replace(FORM, slicing="time"),
+        replace(FORM, size=(17, 17), fit="crop"),
     ],
 )
-def test_other_settings_have_other_entries(form: FrameForm, recording: Path, cache: FrameCache) -> None:
+def test_other_settings_have_other_entries(form: Preprocessing, recording: Path, cache: FrameCache) -> None:
     clip = Clip(str(recording))
     samples(clip, cache=cache)[0]
     assert np.array_equal(samples(clip, cache=cache, form=form)[0], samples(clip, form=form)[0])
@@ -110,7 +111,7 @@ def test_other_settings_have_other_entries(form: FrameForm, recording: Path, cac
 
 def test_swapped_frames_have_entries_of_their_own(recording: Path, cache: FrameCache) -> None:
     straight = samples(Clip(str(recording)), cache=cache)[0]
-    swapped = RecordingSamples((Clip(str(recording)),), np.zeros(1, np.int64), FORM, cache, (34, 34), swapped=True)[0]
+    swapped = RecordingSamples((Clip(str(recording)),), np.zeros(1, np.int64), replace(FORM, swap_axes=True), cache)[0]
     assert np.array_equal(swapped, straight.transpose(0, 1, 3, 2))
 
 
@@ -146,7 +147,7 @@ def test_an_entry_of_another_shape_is_rebuilt(recording: Path, cache: FrameCache
 def test_counts_above_a_byte_survive(tmp_path: Path, writers, cache: FrameCache) -> None:
     path = tmp_path / "busy.bin"
     path.write_bytes(writers.formats["nmnist"].write([(t, 3, 4, 1) for t in range(40_000)]))
-    for form in (FORM, FORM._replace(time_steps=1)):
+    for form in (FORM, replace(FORM, time_steps=1)):
         split = samples(Clip(str(path)), cache=cache, form=form)
         assert split[0].max() == split[0].max() == 40_000 / form.time_steps
 

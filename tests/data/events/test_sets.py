@@ -10,7 +10,7 @@ import pytest
 
 from spikformer.data import DamagedFilesError, open_dataset
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.frames import to_frames
+from spikformer.sampling import to_frames
 
 pytestmark = pytest.mark.core
 

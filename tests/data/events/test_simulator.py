@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spikformer.data.events.recording import check
+from spikformer.data.events.formats import check
 from spikformer.data.events.simulator import EventCamera
 
 QUIET = EventCamera(noise_hz=0.0, threshold_spread=0.0)

@@ -11,7 +11,8 @@ import torch
 from PIL import Image
 
 from spikformer.data import DamagedFilesError, open_dataset
-from spikformer.data.images import evaluation_crop, evaluation_size, read_picture
+from spikformer.data.images import read_picture
+from spikformer.sampling import evaluation_crop, evaluation_size
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -102,7 +103,7 @@ def test_cifar(name: str, version: str, packed: bool, tiny_cifar, write_folder, 
     assert len(data.train) == (15 if name == "cifar10" else 3)
     assert data.validation is None
     assert data.test[1].shape == (3, 32, 32)
-    assert data.mean == (0.4914, 0.4822, 0.4465)
+    assert data.preprocessing.mean == (0.4914, 0.4822, 0.4465)
 
 
 def test_images_in_another_size(tiny_cifar, write_folder: Callable[..., Path]) -> None:
@@ -120,11 +121,11 @@ def test_images_in_another_size(tiny_cifar, write_folder: Callable[..., Path]) -
 def test_every_set_has_its_own_names_and_normalisation(tmp_path: Path, tiny_cifar, write_folder) -> None:
     write(tmp_path / "mnist", mnist_files())
     mnist, fashion = (open_dataset(name, tmp_path / "mnist") for name in ("mnist", "fashion_mnist"))
-    assert (mnist.mean, mnist.std, mnist.class_names[3]) == ((0.1307,), (0.3081,), "3")
-    assert (fashion.mean, fashion.std) == ((0.2860,), (0.3530,))
+    assert (mnist.preprocessing.mean, mnist.preprocessing.std, mnist.class_names[3]) == ((0.1307,), (0.3081,), "3")
+    assert (fashion.preprocessing.mean, fashion.preprocessing.std) == ((0.2860,), (0.3530,))
     assert (fashion.class_names[0], fashion.class_names[9]) == ("t-shirt", "ankle boot")
     cifar = open_dataset("cifar10", write_folder(tiny_cifar("cifar10", "binary")))
-    assert (cifar.mean, cifar.std) == ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+    assert (cifar.preprocessing.mean, cifar.preprocessing.std) == ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
 
 
 def test_large_photographs_are_decoded_by_draft(tmp_path: Path) -> None:

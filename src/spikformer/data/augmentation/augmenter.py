@@ -66,9 +66,10 @@ class Augmenter:
         """The mean colour of images, as in timm; no events."""
         if self.data.events:
             return 0.0
-        if self.data.mean is None:
+        mean = self.data.preprocessing.mean
+        if mean is None:
             return 128.0
-        return torch.tensor([round(255 * value) for value in self.data.mean], device=x.device).view(-1, 1, 1)
+        return torch.tensor([round(255 * value) for value in mean], device=x.device).view(-1, 1, 1)
 
     def _erase(self, x: Tensor, random: np.random.Generator) -> Tensor:
         """One rectangle of zeros in 2 % to a third of the picture, ten tries to fit it in, as in timm."""

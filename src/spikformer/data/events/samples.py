@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,10 +14,10 @@ import numpy as np
 
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.frames import FrameForm
-from spikformer.data.events.recording import Recording, swap_axes, with_sensor
+from spikformer.preprocessing import Preprocessing
+from spikformer.sampling import Recording
 
-_VERSION = 1  # of what frames mean: another one makes all kept frames strangers
+_VERSION = 2  # of what frames mean: another one makes all kept frames strangers
 
 
 class Clip(NamedTuple):
@@ -49,15 +50,12 @@ class LabelledClips(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordingSamples:
-    """Frames of clips, small integers [T, 2, H, W], with rows and columns swapped if need be."""
+    """Frames of clips, small integers [T, 2, H, W]."""
 
     clips: tuple[Clip, ...]
     labels: np.ndarray
-    form: FrameForm
+    preprocessing: Preprocessing
     cache: FrameCache | None
-    sensor: tuple[int, int]
-    """For recordings that do not say their own."""
-    swapped: bool = False
 
     def __len__(self) -> int:
         return len(self.clips)
@@ -65,25 +63,22 @@ class RecordingSamples:
     def __getitem__(self, index: int) -> np.ndarray:
         clip = self.clips[index]
         frames = self.cache.get(self._key(clip)) if self.cache else None
-        shape = (self.form.time_steps, 2, *self.form.size)
-        return self._decode(clip) if frames is None or frames.shape != shape else frames
+        if frames is not None and frames.shape == self.preprocessing.sample_shape:
+            return frames
+        return self._decode(clip)
 
     def source(self, index: int) -> str:
         return str(self.clips[index])
 
     def _decode(self, clip: Clip) -> np.ndarray:
         """Frames of a clip; all clips of its file are kept, since decoding the file is what takes the time."""
-        read = read_recording(clip.path) if clip.stretch_us is None else _read_again(clip.path, *_stamp(clip))
-        recording = with_sensor(read, self.sensor, clip.path)
-        cut = clip.cut(recording)
-        if len(cut.time_us) == 0:
-            raise ValueError(f"{clip} holds no events.")
-        frames = self._frames(cut)
+        recording = read_recording(clip.path) if clip.stretch_us is None else _read_again(clip.path, *_stamp(clip))
+        frames = self.preprocessing.to_sample(clip.cut(recording), str(clip))
         if self.cache is not None:
             self.cache.put(self._key(clip), frames)
             for other in self._others(clip):
-                if len((cut := other.cut(recording)).time_us):
-                    self.cache.put(self._key(other), self._frames(cut))
+                with suppress(ValueError):  # is raised again when that clip is asked for
+                    self.cache.put(self._key(other), self.preprocessing.to_sample(other.cut(recording), str(other)))
         return frames
 
     def _others(self, clip: Clip) -> list[Clip]:
@@ -91,13 +86,10 @@ class RecordingSamples:
             return []
         return [other for other in self.clips if other.path == clip.path and other != clip]
 
-    def _frames(self, recording: Recording) -> np.ndarray:
-        return self.form.apply(swap_axes(recording) if self.swapped else recording)
-
     def _key(self, clip: Clip) -> str:
         """By the file's place, size and time of change: a file that was replaced is decoded again."""
         place = str(Path(clip.path).absolute())
-        return json.dumps([_VERSION, place, *_stamp(clip), clip.stretch_us, self.form, self.sensor, self.swapped])
+        return json.dumps([_VERSION, place, *_stamp(clip), clip.stretch_us, self.preprocessing.to_dict()])
 
 
 def _stamp(clip: Clip) -> tuple[int, int]:

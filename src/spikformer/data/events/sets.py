@@ -14,12 +14,13 @@ from spikformer.data.damage import read_each
 from spikformer.data.dataset import DIGITS, DataSet
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.events.formats import ENDINGS, read_recording
-from spikformer.data.events.frames import Fit, FrameForm, Slicing
 from spikformer.data.events.gestures import GESTURES, Gesture, read_gestures
 from spikformer.data.events.samples import Clip, LabelledClips, RecordingSamples
 from spikformer.data.mirroring import can_mirror
 from spikformer.data.splits import complete_splits, first_of_each_class, hold_out
 from spikformer.data.unpacking import unpack
+from spikformer.preprocessing import Preprocessing
+from spikformer.sampling import Fit, Slicing
 
 RECORDINGS = Kind("recordings", ENDINGS)
 AEDAT = Kind("recordings", (".aedat",))
@@ -41,6 +42,19 @@ class EventForm(NamedTuple):
     cache: FrameCache | None = None
     sensor: tuple[int, int] | None = None
     """Height and width of the camera, for files that do not say it."""
+
+    def preprocessing(self, sensor: tuple[int, int], *, swap_axes: bool = False) -> Preprocessing:
+        """Of recordings by a camera of this height and width."""
+        return Preprocessing(
+            kind="events",
+            size=self.size or sensor,
+            channels=2,
+            time_steps=self.time_steps,
+            sensor=sensor,
+            slicing=self.slicing,
+            fit=self.fit,
+            swap_axes=swap_axes,
+        )
 
 
 def cifar10dvs(root: Path, form: EventForm) -> DataSet:
@@ -174,17 +188,15 @@ def _event_set(
     mirror: bool,
     swapped: bool = False,
 ) -> DataSet:
-    frames = FrameForm(form.time_steps, form.size or sensor, form.slicing, form.fit)
+    seen = form.preprocessing(sensor, swap_axes=swapped)
     samples = {
-        split: RecordingSamples(*clips, frames, form.cache, sensor, swapped)
+        split: RecordingSamples(*clips, seen, form.cache)
         for split, clips in complete_splits(splits, form.validation_share).items()
     }
     return DataSet(
         name=name,
         class_names=class_names,
-        channels=2,
-        size=frames.size,
-        events=True,
+        preprocessing=seen,
         train=samples.get("train"),
         validation=samples.get("validation"),
         test=samples.get("test"),

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 
 
 @dataclass(frozen=True)

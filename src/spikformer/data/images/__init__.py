@@ -1,7 +1,6 @@
 """Image files of every set the paper uses, as arrays of bytes; nothing here normalises, augments or batches."""
 
 from spikformer.data.images.cifar import Cifar, read_cifar
-from spikformer.data.images.crop import evaluation_crop, evaluation_size
 from spikformer.data.images.idx import read_idx
 from spikformer.data.images.labelled import LabelledImages
 from spikformer.data.images.mnist import Mnist, read_mnist
@@ -11,8 +10,6 @@ __all__ = [
     "Cifar",
     "LabelledImages",
     "Mnist",
-    "evaluation_crop",
-    "evaluation_size",
     "read_cifar",
     "read_idx",
     "read_mnist",

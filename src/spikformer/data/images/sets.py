@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +14,10 @@ from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.labelled import LabelledImages
 from spikformer.data.images.mnist import read_mnist
 from spikformer.data.images.picture import ENDINGS
-from spikformer.data.images.samples import PictureSamples, resized
 from spikformer.data.mirroring import can_mirror
+from spikformer.data.samples import PictureSamples, preprocessed
 from spikformer.data.splits import Subset, complete_splits
+from spikformer.preprocessing import Preprocessing
 
 PICTURES = Kind("images", ENDINGS)
 
@@ -68,23 +70,26 @@ def image_folder(root: Path, form: ImageForm, name: str = "image_folder") -> Dat
     """train/<class>/*, val/<class>/*, test/<class>/*, of any formats and sizes; `complete_splits` says what is what."""
     folders = scan_folders(root, PICTURES, form.class_names)
     files = complete_splits(folders.splits, form.validation_share)
-    size = form.size or (224, 224)
+    seen = Preprocessing(
+        kind="image",
+        size=form.size or (224, 224),
+        channels=3,
+        crop_ratio=form.crop_ratio,
+        mean=IMAGENET_NORMALISATION.mean,
+        std=IMAGENET_NORMALISATION.std,
+    )
 
-    def samples(split: str, ratio: float) -> PictureSamples | None:
-        return PictureSamples(files[split], size, ratio) if split in files else None
+    def samples(split: str, form: Preprocessing = seen) -> PictureSamples | None:
+        return PictureSamples(files[split], form) if split in files else None
 
     return DataSet(
         name=name,
         class_names=folders.class_names,
-        channels=3,
-        size=size,
-        events=False,
-        train=samples("train", 1.0),
-        validation=samples("validation", form.crop_ratio),
-        test=samples("test", form.crop_ratio),
+        preprocessing=seen,
+        train=samples("train", replace(seen, crop_ratio=1.0)),
+        validation=samples("validation"),
+        test=samples("test"),
         can_mirror=can_mirror(folders.class_names),
-        mean=IMAGENET_NORMALISATION.mean,
-        std=IMAGENET_NORMALISATION.std,
     )
 
 
@@ -103,18 +108,21 @@ def _array_set(
 ) -> DataSet:
     given = {"train": Subset.whole(ArraySamples(*train, f"{name}, train"))}
     given["test"] = Subset.whole(ArraySamples(*test, f"{name}, test"))
-    size = form.size or train.images.shape[2:]
-    splits = {split: resized(samples, size) for split, samples in complete_splits(given, form.validation_share).items()}
+    seen = Preprocessing(
+        kind="image",
+        size=form.size or train.images.shape[2:],
+        channels=train.images.shape[1],
+        mean=normalisation.mean,
+        std=normalisation.std,
+    )
+    complete = complete_splits(given, form.validation_share)
+    splits = {split: preprocessed(samples, seen) for split, samples in complete.items()}
     return DataSet(
         name=name,
         class_names=class_names,
-        channels=train.images.shape[1],
-        size=size,
-        events=False,
+        preprocessing=seen,
         train=splits["train"],
         validation=splits.get("validation"),
         test=splits["test"],
         can_mirror=mirror,
-        mean=normalisation.mean,
-        std=normalisation.std,
     )

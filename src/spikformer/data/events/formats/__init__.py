@@ -14,9 +14,9 @@ from spikformer.data.events.formats.npy import read_npy
 from spikformer.data.events.formats.npz import read_npz
 from spikformer.data.events.formats.prophesee import read_prophesee
 from spikformer.data.events.formats.source import open_source
-from spikformer.data.events.recording import Recording, check
+from spikformer.sampling import Recording
 
-__all__ = ["ENDINGS", "read_recording"]
+__all__ = ["ENDINGS", "check", "read_recording"]
 
 # "% " alone would also be an N-MNIST event at (37, 32): the longer text is what every .dat writer puts first.
 _MAGIC: dict[bytes, Callable[[Path], Recording]] = {
@@ -57,3 +57,26 @@ def read_recording(path: str | os.PathLike[str]) -> Recording:
             f"{', '.join(ENDINGS)}."
         )
     return check(_ENDING[path.suffix.lower()](path), path)
+
+
+def check(recording: Recording, path: Path) -> Recording:
+    """The recording, if it is one: not empty, inside its sensor, in the order of time."""
+    count = len(recording.time_us)
+    if count == 0:
+        raise ValueError(f"{path} holds no events.")
+    height, width = recording.size
+    outside = (recording.x < 0) | (recording.x >= width) | (recording.y < 0) | (recording.y >= height)
+    if outside.any():
+        first = int(outside.argmax())
+        raise ValueError(
+            f"{path}: event {first} is at column {recording.x[first]}, row {recording.y[first]}, outside the sensor of "
+            f"{width} columns and {height} rows; the file is damaged or of another camera."
+        )
+    backwards = recording.time_us[1:] < recording.time_us[:-1]
+    if backwards.any():
+        first = int(backwards.argmax()) + 1
+        raise ValueError(
+            f"{path}: time runs backwards at event {first}, from {recording.time_us[first - 1]} to "
+            f"{recording.time_us[first]} µs; the file is damaged, or its clock was reset."
+        )
+    return recording

@@ -14,7 +14,7 @@ import numpy as np
 from spikformer.data.events.formats.clock import unwrap
 from spikformer.data.events.formats.sensors import CHIPS, size_of_chip
 from spikformer.data.events.formats.source import count_events, read_source, text_header
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from spikformer.data.events.formats.sensors import CHIPS, size_of_chip, smallest_size
 from spikformer.data.events.formats.source import read_source, text_header
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 _HEADER = struct.Struct("<hhiiiiii")

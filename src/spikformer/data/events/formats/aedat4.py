@@ -17,7 +17,7 @@ import numpy as np
 from spikformer.data.events.formats.compression import Decompress, lz4_frames, zstd_frames
 from spikformer.data.events.formats.sensors import check_size
 from spikformer.data.events.formats.source import read_source
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 _MAGIC = b"#!AER-DAT4.0\r\n"

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from spikformer.data.events.formats.sensors import smallest_size
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 FIELDS = ("t", "x", "y", "p")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.data.events.formats.source import count_events, read_source
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 
 _EVENT_BYTES = 5
 _OVERFLOW_ROW = 240

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spikformer.data.events.formats.columns import FIELDS, read_array, recording_of
 from spikformer.data.events.formats.source import read_source
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 

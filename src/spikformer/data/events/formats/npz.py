@@ -15,7 +15,7 @@ from spikformer.data.compressed import Content
 from spikformer.data.events.formats.columns import FIELDS, read_array, recording_of
 from spikformer.data.events.formats.sensors import check_size
 from spikformer.data.events.formats.source import open_source
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from spikformer.data.events.formats.clock import unwrap
 from spikformer.data.events.formats.sensors import check_size, smallest_size
 from spikformer.data.events.formats.source import count_events, read_source, text_header
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording
 from spikformer.vocabulary import printable
 
 _CD_TYPES = (0, 12)  # Event2d and EventCD: one layout under two names

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spikformer.data.events.frames import to_frames
-from spikformer.data.events.recording import Recording
+from spikformer.sampling import Recording, to_frames
 
 pytestmark = pytest.mark.core
 
@@ -41,7 +40,7 @@ def by_loop(events: Recording, num_frames: int, slicing: str) -> np.ndarray:
 def test_frames_are_what_the_definition_says(count: int, num_frames: int, slicing: str) -> None:
     events = recording(count)
     frames = to_frames(events, num_frames, slicing=slicing)
-    assert frames.dtype == np.float32
+    assert frames.dtype == np.uint8
     assert np.array_equal(frames, by_loop(events, num_frames, slicing))
     assert frames.sum() == count
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from spikformer.data.images import evaluation_crop, evaluation_size
+from spikformer.sampling import evaluation_crop, evaluation_size
 
 pytestmark = pytest.mark.core
 

@@ -9,16 +9,18 @@ import pytest
 import torch
 from PIL import Image
 
-from spikformer.data import ArraySamples, DataSet, Loader, open_dataset
+from spikformer.data import ArraySamples, DataSet, Loader, SplitDataset, open_dataset
+from spikformer.preprocessing import Preprocessing
 
 pytestmark = pytest.mark.core
+PIXEL = Preprocessing(kind="image", size=(1, 1), channels=1)
 
 
 def numbered(count: int) -> DataSet:
     """A set whose samples say their own index."""
     arrays = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
     split = ArraySamples(arrays, np.arange(count) % 3, "numbers")
-    return DataSet("numbers", ("a", "b", "c"), 1, (1, 1), False, split, None, split)
+    return DataSet("numbers", ("a", "b", "c"), PIXEL, split, None, split)
 
 
 def indices(loader: Loader, epoch: int = 0, first_batch: int = 0) -> list[list[int]]:
@@ -179,3 +181,22 @@ def test_wrong_use() -> None:
     for options in ({"batch_size": 0}, {"workers": -1}, {"rank": 1}, {"world_size": 0}):
         with pytest.raises(ValueError, match="Expected batch_size ≥ 1, workers ≥ 0 and a rank below world_size"):
             Loader(numbered(50), "train", **{"batch_size": 4, "training": True} | options)
+
+
+def test_a_loader_is_iterable_epoch_after_epoch() -> None:
+    loader = Loader(numbered(12), "train", 4, training=True, seed=3)
+    first = [batch.indices.tolist() for batch in loader]
+    second = [batch.indices.tolist() for batch in loader]
+    assert (first, second) == (indices(loader, 0), indices(loader, 1))
+    assert first != second
+
+
+def test_a_split_is_a_dataset_of_pytorch() -> None:
+    data = open_dataset("digits")
+    split = SplitDataset(data, "test")
+    assert isinstance(split, torch.utils.data.Dataset)
+    samples, labels = next(iter(torch.utils.data.DataLoader(split, batch_size=5)))
+    assert torch.equal(data.prepare(samples), data.prepare(np.stack([data.test[index] for index in range(5)])))
+    assert labels.tolist() == data.test.labels[:5].tolist()
+    assert SplitDataset(data, "test", transform=lambda sample: sample.sum().item())[3][0] == int(data.test[3].sum())
+    assert len(list(split)) == len(split) == len(data.test)

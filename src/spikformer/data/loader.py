@@ -12,7 +12,7 @@ import logging
 import signal
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -84,6 +84,7 @@ class Loader:
         self._split = f"{data.name}, {split}"
         self._strict, self._quiet = strict, quiet or rank > 0
         self._epochs_begun = 0
+        self._next_epoch = 0
         self._order = _Order(len(samples), batch_size, training, seed, rank, world_size)
         with _without_advice():
             self._loader = DataLoader(
@@ -99,6 +100,11 @@ class Loader:
 
     def __len__(self) -> int:
         return len(self._order)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The next epoch, starting at epoch 0: another order each time in training, the same one in evaluation."""
+        self._next_epoch += 1
+        return self.epoch(self._next_epoch - 1)
 
     def epoch(self, number: int, first_batch: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from one on: a run that goes on in mid-epoch skips what it has seen unread.
@@ -138,6 +144,25 @@ class Loader:
             if not self.unreadable and not self._quiet:
                 logger.warning("%s Going on without it; more such samples of %s are counted.", reason, self._split)
             self.unreadable[reason] += 1
+
+
+class SplitDataset(Dataset[tuple[Any, int]]):
+    """A split for PyTorch's own DataLoader: (sample, label), the sample a tensor as stored, or what `transform` makes.
+
+    Collate samples to a batch and hand it to `DataSet.prepare`, which scales, normalises and puts time first.
+    """
+
+    def __init__(self, data: DataSet, split: str, transform: Callable[[Tensor], Any] | None = None) -> None:
+        self.samples, self.transform = data.split(split), transform
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        if not 0 <= index < len(self):
+            raise IndexError(f"The split has {len(self)} samples, got index {index}.")
+        sample = torch.tensor(self.samples[index])
+        return sample if self.transform is None else self.transform(sample), int(self.samples.labels[index])
 
 
 @dataclass

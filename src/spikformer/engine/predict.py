@@ -1,0 +1,87 @@
+"""From a picture or a recording to a class name, through the preprocessing of the network's card. Needs no torch.
+
+for answer in engine.predict(["cat.jpg", "dog.png"]):
+print(answer.source, answer.class_name, answer.probability)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from spikformer.card import ModelCard
+from spikformer.sampling import Recording
+
+Input: TypeAlias = str | os.PathLike[str] | np.ndarray | Recording
+_AT_ONCE = 32  # samples, so that a long list of files takes no more memory than a short one
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a network takes an input for."""
+
+    source: str
+    """The file's path, or the input's place in the list."""
+    class_names: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    """By class: the softmax of the mean readout."""
+    silent: bool
+    """No spike reached the head, so that the answer says nothing about the input."""
+
+    @property
+    def class_name(self) -> str | None:
+        """The likeliest class; None from a silent network."""
+        return None if self.silent else self.top(1)[0][0]
+
+    @property
+    def probability(self) -> float:
+        """Of the likeliest class."""
+        return max(self.probabilities)
+
+    def top(self, count: int) -> list[tuple[str, float]]:
+        """The likeliest classes with their probabilities, the likeliest first."""
+        pairs = zip(self.class_names, self.probabilities, strict=True)
+        return sorted(pairs, key=lambda pair: -pair[1])[:count]
+
+
+def predict(
+    forward_steps: Callable[[np.ndarray], np.ndarray],
+    resting: np.ndarray,
+    card: ModelCard,
+    inputs: Input | Iterable[Input],
+) -> list[Prediction]:
+    """Answers to picture or recording files, decoded pictures uint8 [C, H, W] and recordings, in their order.
+
+    `forward_steps` turns float32 inputs into readouts [T, B, K]; `resting` [K] is the readout when nothing fires. A
+    file that cannot be read raises the ValueError or OSError of its reader.
+    """
+    seen = card.known_preprocessing
+    if not card.class_names:
+        raise ValueError("The card names no classes; save the network with a card that does.")
+    given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else list(inputs)
+    answers = []
+    for start in range(0, len(given), _AT_ONCE):
+        some = given[start : start + _AT_ONCE]
+        readouts = forward_steps(seen.to_inputs(np.stack([_sample(source, card) for source in some])))
+        for number, (source, steps) in enumerate(zip(some, readouts.swapaxes(0, 1), strict=True), start):
+            name = os.fspath(source) if isinstance(source, str | os.PathLike) else f"input {number}"
+            silent = bool((steps == resting).all())  # exactly: a sum of zeros is zero in any order
+            answers.append(Prediction(name, card.class_names, _softmax(steps.astype(np.float64).mean(0)), silent))
+    return answers
+
+
+def _sample(source: Input, card: ModelCard) -> np.ndarray:
+    if isinstance(source, np.ndarray | Recording):
+        return card.known_preprocessing.to_sample(source)
+    from spikformer.data.samples import read_sample
+
+    return read_sample(source, card.known_preprocessing)
+
+
+def _softmax(logits: np.ndarray) -> tuple[float, ...]:
+    shares = np.exp(logits - logits.max())
+    return tuple((shares / shares.sum()).tolist())
