@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from spikformer.runs.tensorboard import Board
+from spikformer.training.progress import Iteration, Progress
 
 
 def rows(*epochs: int, base: float = 0.0) -> list[dict[str, float]]:
@@ -15,7 +16,7 @@ def rows(*epochs: int, base: float = 0.0) -> list[dict[str, float]]:
 
 
 def write(folder: Path, epoch: int, metrics: list[dict[str, float]]) -> None:
-    with Board(folder, epoch, enabled=True) as board:
+    with Board(folder, Progress(epoch=epoch), enabled=True) as board:
         for row in metrics:
             board.add(row)
 
@@ -44,7 +45,7 @@ def test_what_is_added_is_read_back_by_epoch(tmp_path: Path) -> None:
 
 
 def test_it_can_be_read_while_training_goes_on(tmp_path: Path) -> None:
-    with Board(tmp_path, 0, enabled=True) as board:
+    with Board(tmp_path, Progress(), enabled=True) as board:
         board.add(rows(1)[0])
         assert read(tmp_path, "train/loss") == [(1, 1.0)]
 
@@ -60,6 +61,18 @@ def test_going_on_from_an_epoch_forgets_later_ones(tmp_path: Path, epoch: int) -
 
 
 def test_a_board_that_is_not_enabled_writes_nothing(tmp_path: Path) -> None:
-    with Board(tmp_path / "tensorboard", 0, enabled=False) as board:
+    with Board(tmp_path / "tensorboard", Progress(), enabled=False) as board:
         board.add(rows(1)[0])
     assert not (tmp_path / "tensorboard").exists()
+
+
+def test_iterations_are_logged_beside_and_resume_where_they_were(tmp_path: Path) -> None:
+    def iterate(done: int, *numbers: int) -> None:
+        with Board(tmp_path, Progress(iteration=done), enabled=True) as board:
+            for number in numbers:
+                board.add_iteration(Iteration(number, 1, number, 9, float(10 * done + number), 0.1, 5.0, 1.0, 0.5))
+
+    iterate(0, 1, 2, 3)
+    time.sleep(1.01 - time.time() % 1)
+    iterate(1, 2)
+    assert read(tmp_path / "iterations", "iteration/loss") == [(1, 1.0), (2, 12.0)]

@@ -284,3 +284,23 @@ def test_a_model_of_ones_own_is_trained(make_trainer, digits, fabric) -> None:
     assert same(weights(trainer), weights(reference))
     with pytest.raises(ValueError, match="config"):
         Trainer(replace(reference.recipe, model=reference.recipe.model.override(depth=1)), digits, fabric, model)
+
+
+def test_frozen_parameters_stay(make_trainer) -> None:
+    trainer = make_trainer(epochs=1, freeze=("stem.*", "*.norm.*"))
+    before = {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
+    trainer.start()
+    run(trainer)
+    after = dict(trainer.model.named_parameters())
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved
+    assert not any(name.startswith("stem.") or ".norm." in name for name in moved)
+    with pytest.raises(ValueError, match="nonsense"):
+        make_trainer(freeze=("nonsense*",))
+
+
+def test_patience_ends_training_early(make_trainer) -> None:
+    trainer = make_trainer(epochs=50, learning_rate=1e-12, warmup_epochs=0.0, patience=2)
+    trainer.start()
+    epochs = [event for event in run(trainer) if isinstance(event, Epoch)]
+    assert len(epochs) == trainer.progress.best_epoch + 2 < 50

@@ -38,7 +38,7 @@ class Options:
     from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Start from these weights, as far as they fit."""
     resume: bool = False
-    """Continue the run in --output, with its settings."""
+    """Continue the run in --output, with its settings; --epochs may be more than they were."""
     overwrite: bool = False
     """Replace the run in --output."""
     workers: int = 0
@@ -53,8 +53,10 @@ class Options:
     """Machines; start the command on each, or use torchrun."""
     save_minutes: float = 10.0
     """Save the state this often, besides after every epoch."""
+    threads: int | None = None
+    """Of PyTorch, in each process; by default one for each core. On a busy machine 1 may be fastest."""
     json: bool = False
-    """Print JSON instead of a live line and a table."""
+    """Print a JSON object for every epoch and other event, and the results last, one to a line."""
     settings: Annotated[Recipe, tyro.conf.arg(name="")] = field(default_factory=Recipe)
 
 
@@ -112,9 +114,9 @@ def run(command: Command) -> int:
     from spikformer.cli.live import LiveLine
     from spikformer.memory import keep_freed_memory
     from spikformer.runs.process import stop_on_signal
-    from spikformer.runs.progress import Finished, Started, describe_event
+    from spikformer.runs.progress import Finished, Started, event_to_dict
     from spikformer.runs.train import train
-    from spikformer.training import DivergedError
+    from spikformer.training import DivergedError, Iteration
 
     options = command.options
     keep_freed_memory()
@@ -126,9 +128,8 @@ def run(command: Command) -> int:
             reported.append(event)
         if line is not None:
             line.show(event)
-        else:
-            for sentence in describe_event(event):
-                say(sentence, stderr=True)
+        elif not isinstance(event, Iteration):
+            print(json.dumps(event_to_dict(event)), flush=True)
 
     try:
         with stop_on_signal() as stop, nullcontext() if options.json else LiveLine() as line:
@@ -145,6 +146,7 @@ def run(command: Command) -> int:
                 devices=options.devices,
                 nodes=options.nodes,
                 save_minutes=options.save_minutes,
+                threads=options.threads,
                 on_event=report,
                 stop=stop,
                 **command.changes,
@@ -154,17 +156,14 @@ def run(command: Command) -> int:
             say(str(error), stderr=True)
         return 1
     end = reported[-1] if reported else None
-    if isinstance(end, Finished):
-        _print_results(finished, end, as_json=options.json)
+    if isinstance(end, Finished) and not options.json:
+        _print_results(finished, end)
     return 0 if finished.results is not None else 1
 
 
-def _print_results(run: Run, end: Finished, *, as_json: bool) -> None:
+def _print_results(run: Run, end: Finished) -> None:
     """Last and best epoch side by side."""
     results = end.results
-    if as_json:
-        print(json.dumps(run.results_to_dict(results) | {"warnings": end.warnings}))
-        return
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for title in ("", "Epoch", "Train loss", "Validation", "Test", "Weights"):
         table.add_column(title, justify="left" if title in ("", "Weights") else "right")

@@ -6,17 +6,19 @@ from pathlib import Path
 from types import TracebackType
 
 from spikformer.data.dataset import SPLITS
+from spikformer.training.progress import Iteration, Progress
 
 
 class Board:
-    """A log of scalars by epoch. A resumed one forgets what it had beyond the epoch it resumes from."""
+    """Scalars by epoch, and by iteration in the run `iterations` beside. A resumed log forgets what lies ahead of it."""
 
-    def __init__(self, folder: Path, epoch: int, *, enabled: bool) -> None:
-        self._writer = None
+    def __init__(self, folder: Path, progress: Progress, *, enabled: bool) -> None:
+        self._writer = self._iterations = None
         if enabled:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._writer = SummaryWriter(str(folder), purge_step=epoch + 1)
+            self._writer = SummaryWriter(str(folder), purge_step=progress.epoch + 1)
+            self._iterations = SummaryWriter(str(folder / "iterations"), purge_step=progress.iteration + 1)
 
     def __enter__(self) -> Board:
         return self
@@ -24,10 +26,17 @@ class Board:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        for writer in (self._writer, self._iterations):
+            if writer is not None:
+                writer.close()
+
+    def add_iteration(self, iteration: Iteration) -> None:
+        if self._iterations is not None:
+            for name in ("loss", "learning_rate", "samples_per_second"):
+                self._iterations.add_scalar(f"iteration/{name}", getattr(iteration, name), iteration.number)
 
     def add(self, metrics: dict[str, float]) -> None:
+        """A row of metrics, of an epoch."""
         if self._writer is not None:
             for name, value in metrics.items():
                 if name != "epoch":

@@ -1,8 +1,12 @@
-"""Weights of another model as a start: what fits is taken, what does not is made new, and both are told."""
+"""Fine-tuning: start from the weights of another model, as far as they fit, and freeze parts of a model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
+
+from torch import nn
 
 from spikformer.models import Spikformer
 
@@ -44,3 +48,15 @@ def transfer_weights(source: Spikformer, model: Spikformer) -> Transfer:
 def _listed(names: tuple[str, ...]) -> str:
     first = sorted(names)[:3]
     return ", ".join(first) + (", …" if len(names) > len(first) else "")
+
+
+def freeze(model: nn.Module, patterns: Sequence[str]) -> None:
+    """Exclude parameters whose names match a shell pattern from learning; ValueError if a pattern matches none."""
+    parameters = dict(model.named_parameters())
+    for pattern in patterns:
+        matching = [name for name in parameters if fnmatchcase(name, pattern)]
+        if not matching:
+            some = _listed(tuple(parameters))
+            raise ValueError(f"freeze: no parameter matches {pattern!r}; names are such as {some}.")
+        for name in matching:
+            parameters[name].requires_grad_(False)

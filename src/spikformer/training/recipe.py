@@ -12,6 +12,7 @@ from spikformer.data.augmentation import Augmentation
 from spikformer.vocabulary import did_you_mean, printable
 
 Precision = Literal["float32", "bfloat16", "float16"]
+_ADDED = ("max_samples", "freeze", "patience")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,13 @@ class Recipe:
     compile: bool = False
     """Compile the model with torch.compile: minutes at first, less memory and time later."""
 
+    max_samples: int | None = None
+    """Train on at most so many samples, taken from all over the training split; None: on all."""
+    freeze: tuple[str, ...] = ()
+    """Shell patterns of parameters that do not learn, such as "stem.*"; statistics of norms still adapt."""
+    patience: int | None = None
+    """Stop after so many epochs without a better validation accuracy; None: never."""
+
     validation_share: float = 0.1
     """Of the training split, held out where the set has no validation split; 0 trains on all and selects nothing."""
     seed: int = 0
@@ -68,6 +76,13 @@ class Recipe:
             self._check_count("mixing_epochs", 0)
             if not (self.augmentation.mixup or self.augmentation.cutmix):
                 raise ValueError("mixing_epochs has no effect without mixup or cutmix; leave it None.")
+        for name in ("max_samples", "patience"):
+            if getattr(self, name) is not None:
+                self._check_count(name, 1)
+        patterns: Any = self.freeze
+        if not isinstance(patterns, list | tuple) or not all(isinstance(pattern, str) for pattern in patterns):
+            raise ValueError(f"freeze must be patterns of parameter names, got {patterns!r}.")
+        object.__setattr__(self, "freeze", tuple(patterns))
         for name in ("final_learning_rate", "warmup_epochs", "warmup_learning_rate", "weight_decay"):
             self._check_number(name, 0.0, inclusive=True)
         self._check_number("learning_rate", 0.0, inclusive=False)
@@ -122,7 +137,8 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """The recipe that `to_dict` was called on; every field must be there."""
+        """The recipe that `to_dict` was called on; every field must be there, but for those that version 0.1 lacked."""
+        values = {name: getattr(cls, name) for name in _ADDED} | dict(values)
         names = {each.name for each in fields(cls)}
         if names != set(values):
             wrong = min(names ^ set(values))

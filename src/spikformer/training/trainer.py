@@ -23,6 +23,7 @@ from spikformer.layers.synced_norm import sync_norms
 from spikformer.models import Spikformer
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
+from spikformer.training.finetune import freeze
 from spikformer.training.optim import WeightAverage, build_optimiser, learning_rate, set_learning_rate
 from spikformer.training.progress import DivergedError, Epoch, Iteration, Progress
 from spikformer.training.recipe import Recipe
@@ -66,6 +67,7 @@ class Trainer:
             raise ValueError("The model's config must be the recipe's; pass recipe.override(model=model.config).")
         self.model = Spikformer(recipe.model) if model is None else model
         self.model.card = data.card(self.model.card.architecture)
+        freeze(self.model, recipe.freeze)
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
             data,
@@ -118,8 +120,12 @@ class Trainer:
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Iteration | Epoch]:
         """Train to the end of the recipe, or until `stop`, called after every iteration, returns True."""
-        while self.progress.epoch < self.recipe.total_epochs and not self.stopped:
+        while self.progress.epoch < self.recipe.total_epochs and not self.stopped and not self._out_of_patience():
             yield from self._run_epoch(stop)
+
+    def _out_of_patience(self) -> bool:
+        patience, best = self.recipe.patience, self.progress.best_epoch
+        return patience is not None and best is not None and self.progress.epoch - best >= patience
 
     def evaluate(self, split: str, model: Spikformer | None = None) -> Evaluation:
         options = EvalOptions(
