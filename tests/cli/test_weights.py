@@ -35,7 +35,7 @@ def bad_weights(folder: Path) -> dict[str, Path]:
     (folder / "broken.safetensors").write_bytes(b"no weights")
     contents: dict[str, tuple[sf.ModelCard, dict[str, Any]]] = {
         "does not say which data it was trained on": (sf.ModelCard(architecture="spikformer"), {}),
-        "10 classes, and the weights know 10 others; give": (replace(digits, class_names=tuple("abcdefghij")), {}),
+        "the weights were trained on 10 others": (replace(digits, class_names=tuple("abcdefghij")), {}),
         "This data has 1 channels, and the weights want 3; give": (
             replace(digits, preprocessing=None),
             {"in_channels": 3},
