@@ -85,7 +85,7 @@ from spikformer.cli import main
 
 engine, weights = sys.argv[1:]
 assert main(["models"]) == 0
-for words in (["predict", engine, "x.png"], ["bench", engine], ["evaluate", engine], ["verify"], ["train"],
+for words in (["bench", engine], ["evaluate", engine], ["verify"], ["train"],
               ["evaluate", weights], ["energy", weights], ["compile", weights]):
     assert main(words) == 1, words
 assert main(["predict", engine]) == 2
@@ -99,7 +99,7 @@ def test_without_torch_sizes_are_listed_and_the_rest_says_what_to_install(weight
     assert done.returncode == 0, done.stderr
     assert "spikformer_tiny_digits" in done.stdout
     *lines, last = done.stderr.splitlines()
-    assert len(lines) == 8, done.stderr
+    assert len(lines) == 7, done.stderr
     assert all("needs PyTorch, which is not installed; `pip install torch`" in line for line in lines)
     assert last == "spikformer predict: predict needs at least one file or folder after the weights."
 

@@ -158,7 +158,7 @@ def test_runs_without_metrics(tmp_path: Path, make_run: Callable[..., Path], ref
     assert refusal("figure", "curves", good, bad) == f"{bad / 'metrics.csv'} is damaged; `spikformer train` writes it."
     (bad / "metrics.csv").unlink()
     assert f"{bad} has no metrics.csv" in refusal("figure", "curves", good, bad)
-    assert "holds no metrics.csv" in refusal("figure", "curves", tmp_path / "nowhere")
+    assert "has no metrics.csv" in refusal("figure", "curves", tmp_path / "nowhere")
     assert "Name at least one run, a folder that `spikformer train` wrote" in refusal("figure", "curves")
     assert drawn_here() == []
 

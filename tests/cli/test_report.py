@@ -136,7 +136,7 @@ def test_what_is_no_run_is_refused(copy, tmp_path: Path, capsys) -> None:
     assert "is a file; name the folder" in refused(capsys, folder / "last.safetensors")
     assert "named twice" in refused(capsys, folder, folder / ".." / "run")
     assert "is missing or damaged" in refused(capsys, broken(folder, "recipe.json", "{}"))
-    assert "it is damaged" in refused(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n"))
+    assert "is damaged" in refused(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n"))
     (folder / "last.safetensors").unlink()
     (folder / "metrics.csv").write_text("epoch,train_loss\n1,2.0\n")
     assert "holds no last.safetensors" in refused(capsys, folder)

@@ -36,7 +36,7 @@ def bad_weights(folder: Path) -> dict[str, Path]:
     contents: dict[str, tuple[sf.ModelCard, dict[str, Any]]] = {
         "does not say which data it was trained on": (sf.ModelCard(architecture="spikformer"), {}),
         "the weights were trained on 10 others": (replace(digits, class_names=tuple("abcdefghij")), {}),
-        "This data has 1 channels, and the weights want 3; give": (
+        "This data has 1 channels, and the weights need 3": (
             replace(digits, preprocessing=None),
             {"in_channels": 3},
         ),
