@@ -11,8 +11,8 @@ def measure_agreement(weights: Path, data: Path | None, threads: int, count: int
     import torch
 
     import spikformer as sf
-    from spikformer.cli.samples import prepared_batches
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.measure import prepared_batches
+    from spikformer.runs.trained import load_trained, open_data
 
     torch.set_num_threads(threads)
     model = load_trained(weights)

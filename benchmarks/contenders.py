@@ -85,8 +85,8 @@ def serve(name: str, weights: Path, data: Path | None, threads: int) -> None:
 
 
 def load_images(weights: Path, data: Path | None, count: int) -> Any:
-    from spikformer.cli.samples import prepared_batches
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.measure import prepared_batches
+    from spikformer.runs.trained import load_trained, open_data
 
     model = load_trained(weights)
     return model, next(prepared_batches(open_data(model, data), "test", count, count))

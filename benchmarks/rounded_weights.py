@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from spikformer.cli.samples import prepared_batches
-from spikformer.cli.weights import load_trained, open_data
 from spikformer.engine.engine import Engine
 from spikformer.engine.lowering.sources import from_model
 from spikformer.engine.program import Convolve, Program
+from spikformer.runs.measure import prepared_batches
+from spikformer.runs.trained import load_trained, open_data
 
 BITS = (16, 14, 12, 10, 8)
 

@@ -36,10 +36,11 @@ from spikformer.data.images.mnist import read_idx
 from spikformer.data.images.picture import read_picture
 from spikformer.data.unpacking import unpack
 from spikformer.preprocessing import Preprocessing
+from spikformer.runs.folder import Run
 from spikformer.sampling import to_frames
+from spikformer.training.progress import Progress
 from spikformer.training.recipe import Recipe
-from spikformer.training.run_folder import RunFolder
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.state import load_state, save_state
 
 ROWS = [(5, 0, 0, 1), (7, 33, 0, 0), (7, 0, 33, 1), (19, 5, 9, 0), (4000, 33, 33, 1), (70000, 20, 30, 0)]
 CONFIG = ModelConfig(
@@ -249,9 +250,9 @@ def _read_run(content: bytes, folder: Path) -> None:
     """As recipe.json and as metrics.csv of a run."""
     (folder / "recipe.json").write_bytes(content)
     (folder / "metrics.csv").write_bytes(content)
-    run = RunFolder(folder)
-    _allowed(run.read_metrics)
-    Recipe.from_dict(run.read_description()["settings"])
+    run = Run(folder)
+    _allowed(lambda: run.metrics)
+    _ = run.recipe
 
 
 def _run_seeds(_: Path) -> Iterator[bytes]:

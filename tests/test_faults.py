@@ -21,9 +21,11 @@ from spikformer.data.unpacking import unpack
 from spikformer.disk import write_atomically
 from spikformer.engine import autotune
 from spikformer.models import Spikformer
-from spikformer.training import RunFolder, get_recipe
-from spikformer.training.optimiser import build_optimiser
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.runs.writer import RunWriter
+from spikformer.training import get_recipe
+from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 BOTH = pytest.mark.parametrize("code", [FULL, BROKEN], ids=["full", "broken"])
 SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1}
@@ -91,20 +93,20 @@ def test_saving_a_state_and_resuming(tmp_path: Path, code: int) -> None:
     path = tmp_path / "state.safetensors"
 
     def save(step: int) -> None:
-        save_state(path, {}, Progress(step=step), OLD, build_optimiser(OLD, 0.0), NEW, None)
+        save_state(path, {}, Progress(iteration=step), OLD, build_optimiser(OLD, 0.0), NEW, None)
 
     def resume() -> int:
         state, fresh = load_state(path), network(3)
         state.restore(fresh, build_optimiser(fresh, 0.0), None)
         assert torch.equal(fresh.head.weight, OLD.head.weight)
-        return state.progress.step
+        return state.progress.iteration
 
     save(1)
     assert replacing(path, lambda: save(2), resume, code) >= 5
 
 
 def test_what_an_epoch_leaves(tmp_path: Path) -> None:
-    folder, data, recipe = RunFolder(tmp_path / "run"), open_dataset("digits"), get_recipe("spikformer_tiny_digits")
+    folder, data, recipe = RunWriter(tmp_path / "run"), open_dataset("digits"), get_recipe("spikformer_tiny_digits")
     rows = [{"epoch": 1.0, "train_loss": 2.0}, {"epoch": 2.0, "train_loss": 1.0}]
     folder.path.mkdir()
 
@@ -113,7 +115,7 @@ def test_what_an_epoch_leaves(tmp_path: Path) -> None:
         folder.keep(model, rows[:epochs], best=True)
 
     def check(failed: bool) -> None:
-        recipes, metrics = folder.read_description()["recipe"], folder.read_metrics()
+        recipes, metrics = folder.description.recipe, folder.metrics
         json.loads((folder.path / "environment.json").read_text())
         found = {
             int(recipes.split()[1]),

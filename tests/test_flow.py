@@ -35,6 +35,7 @@ FLOW = [
     "analysis",
     "visualise",
     "engine",
+    "runs",
     "cli",
 ]
 PARALLEL = {

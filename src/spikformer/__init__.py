@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from spikformer.neurons import register_neuron
     from spikformer.preprocessing import Preprocessing
     from spikformer.presets import list_models
+    from spikformer.runs.evaluate import evaluate
+    from spikformer.runs.folder import Run
+    from spikformer.runs.predict import predict
+    from spikformer.runs.train import train
 
 __version__ = "0.1.0"
 
@@ -26,38 +30,46 @@ _HOME = {
     "Preprocessing": "spikformer.preprocessing",
     "list_models": "spikformer.presets",
     "Spikformer": "spikformer.models",
+    "Run": "spikformer.runs.folder",
     "compile_engine": "spikformer.engine",
     "create_model": "spikformer.models",
+    "evaluate": "spikformer.runs.evaluate",
     "from_official": "spikformer.models",
     "load": "spikformer.models",
     "load_engine": "spikformer.engine",
     "measure_energy": "spikformer.analysis.energy",
+    "predict": "spikformer.runs.predict",
     "record": "spikformer.analysis.recorder",
     "register_architecture": "spikformer.models",
     "register_attention": "spikformer.layers",
     "register_neuron": "spikformer.neurons",
     "save": "spikformer.models",
     "summary": "spikformer.analysis.summary",
+    "train": "spikformer.runs.train",
 }
 
 __all__ = [
     "ModelCard",
     "ModelConfig",
     "Preprocessing",
+    "Run",
     "Spikformer",
     "compile_engine",
     "create_model",
+    "evaluate",
     "from_official",
     "list_models",
     "load",
     "load_engine",
     "measure_energy",
+    "predict",
     "record",
     "register_architecture",
     "register_attention",
     "register_neuron",
     "save",
     "summary",
+    "train",
 ]
 
 

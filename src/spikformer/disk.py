@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 TEMP_SUFFIX = ".spikformer-tmp"
 """How a name ends while its file is being written; a kill may leave one until the next write to the same path."""
 _SWEPT = 8  # temporary names of one path that are looked at: as many as may write to it at a time
+_MAX_JSON_BYTES = 4 * 2**20  # ten thousand epochs take half of it
+_MAX_JSON_LEVELS = 32
 
 
 def check_is_file(path: Path) -> None:
@@ -22,6 +25,30 @@ def check_is_file(path: Path) -> None:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+
+
+def read_bounded(path: Path) -> bytes:
+    """Content of a small file that anyone may have written; ValueError if it is larger than 8 MB."""
+    with path.open("rb") as file:
+        content = file.read(_MAX_JSON_BYTES + 1)
+    if len(content) > _MAX_JSON_BYTES:
+        raise ValueError(f"{path} is larger than {_MAX_JSON_BYTES // 2**20} MB.")
+    return content
+
+
+def read_json(path: Path) -> Any:
+    """Content of a JSON file; ValueError if it is too large, nested too deeply or damaged."""
+    try:
+        content = json.loads(read_bounded(path))
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply.") from None
+    level = [content]
+    for _ in range(_MAX_JSON_LEVELS):
+        inside = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [inner for values in inside for inner in values]
+    if level:
+        raise ValueError(f"{path} is nested too deeply.")
+    return content
 
 
 def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:

@@ -11,9 +11,8 @@ from PIL import Image
 
 import spikformer as sf
 from spikformer.analysis.recorder import record
-from spikformer.cli.attention import attention_grids
-from spikformer.cli.watching import watch_samples
 from spikformer.data import open_dataset
+from spikformer.runs.watching import attention_grids, watch_samples
 
 DIGITS = open_dataset("digits")
 

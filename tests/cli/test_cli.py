@@ -1,5 +1,6 @@
 """The command as users run it: real processes, exit codes, one sentence for a mistake."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -84,7 +85,7 @@ from spikformer.cli import main
 
 engine, weights = sys.argv[1:]
 assert main(["models"]) == 0
-for words in (["predict", engine, "x.png"], ["bench", engine], ["evaluate", engine], ["verify"], ["train"],
+for words in (["bench", engine], ["evaluate", engine], ["verify"], ["train"],
               ["evaluate", weights], ["energy", weights], ["compile", weights]):
     assert main(words) == 1, words
 assert main(["predict", engine]) == 2
@@ -98,18 +99,26 @@ def test_without_torch_sizes_are_listed_and_the_rest_says_what_to_install(weight
     assert done.returncode == 0, done.stderr
     assert "spikformer_tiny_digits" in done.stdout
     *lines, last = done.stderr.splitlines()
-    assert len(lines) == 8, done.stderr
+    assert len(lines) == 7, done.stderr
     assert all("needs PyTorch, which is not installed; `pip install torch`" in line for line in lines)
-    assert last == "spikformer predict: predict needs at least one file after the weights."
+    assert last == "spikformer predict: predict needs at least one file or folder after the weights."
 
 
 def test_folders_in_the_place_of_files(weights: Path, tmp_path: Path, run_here) -> None:
     run = weights.parent
-    for verb in ("evaluate", "energy", "attention", "bench"):
-        assert f"{run} is the folder of a run; give its weights, {weights}." in run_here(verb, run, code=2).stderr
-    (tmp_path / "photos").mkdir()
-    said = run_here("predict", weights, tmp_path / "photos", code=1).stderr
-    assert f"{tmp_path / 'photos'} is a folder; give the files in it" in said
+    for verb in ("evaluate", "attention"):
+        assert run_here(verb, run, "--json").stdout == run_here(verb, weights, "--json").stdout
+    (tmp_path / "photos" / "some").mkdir(parents=True)
+    run_here("predict", weights, tmp_path / "photos", code=2)
+    for number, name in enumerate(("b.png", "some/a.png")):
+        Image.new("L", (8, 8), 99 * number).save(tmp_path / "photos" / name)
+    (tmp_path / "photos" / "c.png").write_bytes(b"no picture")
+    words = ("predict", run, tmp_path / "photos", "--csv", tmp_path / "out.csv", "--json")
+    answers = json.loads(run_here(*words, code=1).stdout)
+    assert [Path(answer["file"]).name for answer in answers] == ["b.png", "c.png", "a.png"]
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [bool(row["error"]) for row in rows] == [False, True, False]
+    assert rows[0]["class_1"] == answers[0]["classes"][0]["class"]
 
 
 def test_verify_holds(run) -> None:

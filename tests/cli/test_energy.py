@@ -9,8 +9,8 @@ import pytest
 import spikformer as sf
 from spikformer.analysis.energy import Constants, measure_energy
 from spikformer.analysis.published import published_figures
-from spikformer.cli.samples import batches
 from spikformer.data import open_dataset
+from spikformer.runs.measure import batches
 
 FEW = ("--max-samples", 6, "--batch-size", 4)
 

@@ -13,9 +13,9 @@ from PIL import Image
 import spikformer as sf
 from spikformer.analysis.recorder import record
 from spikformer.cli.figure import Products, _collect_products
-from spikformer.cli.samples import batches
 from spikformer.data import open_dataset
-from spikformer.training import RunFolder
+from spikformer.runs.measure import batches
+from spikformer.runs.writer import RunWriter
 
 ROWS = [
     {"epoch": 1, "train_loss": 2.3, "train_accuracy": 0.2, "validation_accuracy": 0.3, "seconds": 1.0},
@@ -34,7 +34,7 @@ def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., Path]:
     def make(*names: str) -> Path:
-        folder = RunFolder(tmp_path.joinpath(*names))
+        folder = RunWriter(tmp_path.joinpath(*names))
         folder.open_new()
         folder.keep(sf.create_model("spikformer_tiny_digits"), ROWS, best=True)
         return folder.path
@@ -157,10 +157,8 @@ def test_runs_without_metrics(tmp_path: Path, make_run: Callable[..., Path], ref
     (bad / "metrics.csv").write_text("epoch,train_loss\n1,much\n")
     assert refusal("figure", "curves", good, bad) == f"{bad / 'metrics.csv'} is damaged; `spikformer train` writes it."
     (bad / "metrics.csv").unlink()
-    assert f"{bad} holds no metrics.csv, so it is no run, or none of its epochs has ended yet" in refusal(
-        "figure", "curves", good, bad
-    )
-    assert "holds no metrics.csv" in refusal("figure", "curves", tmp_path / "nowhere")
+    assert f"{bad} has no metrics.csv" in refusal("figure", "curves", good, bad)
+    assert "has no metrics.csv" in refusal("figure", "curves", tmp_path / "nowhere")
     assert "Name at least one run, a folder that `spikformer train` wrote" in refusal("figure", "curves")
     assert drawn_here() == []
 

@@ -9,8 +9,8 @@ from PIL import Image
 
 import spikformer as sf
 from spikformer.analysis.firing import FiringReport, measure_firing
-from spikformer.cli.samples import batches
 from spikformer.data import open_dataset
+from spikformer.runs.measure import batches
 
 FEW = ("--max-samples", 6, "--batch-size", 4)
 

@@ -13,8 +13,8 @@ from tests.browser import open_browser
 
 import spikformer as sf
 from spikformer.cli import main
-from spikformer.cli.run_measurement import _paper_row
 from spikformer.data import open_dataset
+from spikformer.runs.measurement import _paper_row
 from spikformer.training import evaluate, get_recipe
 
 QUICK = ("--max-samples", "16", "--samples", "2", "--accelerator", "cpu")
@@ -131,12 +131,12 @@ def test_several_runs_share_a_page_in_the_present_folder(copy, tmp_path: Path, m
 def test_what_is_no_run_is_refused(copy, tmp_path: Path, capsys) -> None:
     assert "Name at least one run" in refused(capsys)
     assert "There is no folder" in refused(capsys, tmp_path / "nowhere")
-    assert "holds no metrics.csv" in refused(capsys, tmp_path)
+    assert "has no metrics.csv" in refused(capsys, tmp_path)
     folder = copy()
     assert "is a file; name the folder" in refused(capsys, folder / "last.safetensors")
     assert "named twice" in refused(capsys, folder, folder / ".." / "run")
     assert "is missing or damaged" in refused(capsys, broken(folder, "recipe.json", "{}"))
-    assert "it is damaged" in refused(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n"))
+    assert "is damaged" in refused(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n"))
     (folder / "last.safetensors").unlink()
     (folder / "metrics.csv").write_text("epoch,train_loss\n1,2.0\n")
     assert "holds no last.safetensors" in refused(capsys, folder)
@@ -161,7 +161,7 @@ def test_files_that_do_not_fit_together_are_refused(copy, capsys) -> None:
         model.card = replace(model.card, class_names=tuple("abcdefghij"))
         sf.save(model, folder / name)
     edit(folder / "recipe.json", lambda run: run.update(class_names=list("abcdefghij")))
-    assert "the weights know 10 others" in refused(capsys, folder)
+    assert "the weights were trained on 10 others" in refused(capsys, folder)
     assert "digits is embedded and reads no files" in refused(capsys, copy("embedded"), "--data", folder)
     (folder / "last.safetensors").write_bytes(b"half")
     assert "is truncated or not a safetensors file" in refused(capsys, folder)

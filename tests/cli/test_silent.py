@@ -56,7 +56,7 @@ def test_train_and_report(tmp_path: Path, run_here) -> None:
     small = ("--epochs", 1, "--model.depth", 1, "--model.embed-dim", 16, "--batch-size", 256)
     high = ("--model.v-threshold", 1000, "--model.attention-v-threshold", 1000)
     assert SILENT in run_here("train", *small, *high, "--output", tmp_path / "run").stdout
-    resumed = json.loads(run_here("train", "--resume", "--output", tmp_path / "run", "--json").stdout)
-    assert resumed["silent"]
+    lines = run_here("train", "--resume", "--output", tmp_path / "run", "--json").stdout.splitlines()
+    assert json.loads(lines[-1])["silent"]
     assert SILENT in run_here("report", tmp_path / "run", "--samples", 1, "--max-samples", 8).stdout
     assert SILENT.split(";")[0] in (tmp_path / "run" / "report.html").read_text()

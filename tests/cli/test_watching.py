@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 import spikformer as sf
-from spikformer.cli.watching import choose_samples, watch_files, watch_samples
 from spikformer.data import DataSet, open_dataset
 from spikformer.data.dataset import ArraySamples
+from spikformer.runs.watching import choose_samples, watch_files, watch_samples
 
 DIGITS = open_dataset("digits")
 

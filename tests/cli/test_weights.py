@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import spikformer as sf
-from spikformer.cli.weights import load_answering, load_trained, open_data
 from spikformer.data import open_dataset
 from spikformer.engine.engine import Engine
 from spikformer.engine.file import Compiled
+from spikformer.runs.trained import load_answering, load_trained, open_data
 
 VERBS = [
     ("evaluate",),
@@ -37,8 +37,8 @@ def bad_weights(folder: Path) -> dict[str, Path]:
     (folder / "broken.safetensors").write_bytes(b"no weights")
     contents: dict[str, tuple[sf.ModelCard, dict[str, Any]]] = {
         "does not say which data it was trained on": (sf.ModelCard(architecture="spikformer"), {}),
-        "10 classes, and the weights know 10 others; give": (replace(digits, class_names=tuple("abcdefghij")), {}),
-        "This data has 1 channels, and the weights want 3; give": (
+        "the weights were trained on 10 others": (replace(digits, class_names=tuple("abcdefghij")), {}),
+        "This data has 1 channels, and the weights need 3": (
             replace(digits, preprocessing=None),
             {"in_channels": 3},
         ),
@@ -75,8 +75,7 @@ def test_those_that_fit_are_opened_in_the_models_form(tmp_path: Path, write_weig
 
 def test_a_program_without_a_config_raises(tmp_path: Path) -> None:
     engine = sf.compile_engine(sf.create_model("spikformer_tiny_digits").eval(), num_threads=1)
-    about = {"data": open_dataset("digits").about()}
-    Engine(Compiled(engine.program, about=about), 1).save(tmp_path / "alone.engine")
+    Engine(Compiled(engine.program, card=open_dataset("digits").card("program")), 1).save(tmp_path / "alone.engine")
     with pytest.raises(ValueError, match="config"):
         load_answering(tmp_path / "alone.engine")
 

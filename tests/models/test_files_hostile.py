@@ -16,8 +16,9 @@ from tests.limits import run_limited
 
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optimiser import build_optimiser
-from spikformer.training.state import Progress, save_state
+from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
+from spikformer.training.state import save_state
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,9 @@ from tests.limits import run_limited
 from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optimiser import build_optimiser
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 folder = Path(sys.argv[1])
 model = sf.create_model("spikformer_tiny_digits").eval()
@@ -109,8 +111,9 @@ import sys
 from pathlib import Path
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optimiser import build_optimiser
-from spikformer.training.state import Progress, save_state
+from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
+from spikformer.training.state import save_state
 
 folder = Path(sys.argv[1])
 model = sf.load(folder / "weights")

@@ -12,7 +12,7 @@ from spikformer.data import DataSet, open_dataset
 from spikformer.data.splits import Subset
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
-from spikformer.training import Evaluation, Reading, evaluate, evaluate_answers, is_silent
+from spikformer.training import EvalOptions, Evaluation, evaluate, evaluate_answers, is_silent
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def plainly(steps: np.ndarray, labels: np.ndarray) -> Evaluation:
 def test_it_is_the_plain_computation_whatever_the_batch(
     model: Spikformer, digits: DataSet, split, batch_size: int
 ) -> None:
-    found = evaluate(model, digits, split, Reading(batch_size=batch_size))
+    found = evaluate(model, digits, split, EvalOptions(batch_size=batch_size))
     expected = plainly(*readouts(model, digits, split))
     assert found.loss == pytest.approx(expected.loss, rel=1e-12)
     assert replace(found, loss=0.0) == replace(expected, loss=0.0)
@@ -68,7 +68,7 @@ def test_events_too() -> None:
     data = open_dataset("digits_dvs")
     data = replace(data, test=data.test.take(np.arange(24)))
     model = specimen(get_preset("spikformer_tiny_digits_dvs").config)
-    found, expected = evaluate(model, data, "test", Reading(batch_size=9)), plainly(*readouts(model, data, "test"))
+    found, expected = evaluate(model, data, "test", EvalOptions(batch_size=9)), plainly(*readouts(model, data, "test"))
     assert found.loss == pytest.approx(expected.loss, rel=1e-12)
     assert replace(found, loss=0.0) == replace(expected, loss=0.0)
     assert len(found.after_steps) == 8
@@ -93,7 +93,7 @@ def test_a_class_without_samples_has_no_share(model: Spikformer, digits: DataSet
 
 def test_of_two_classes_five_are_always_enough_and_what_cannot_be_read_is_left_out(photographs: DataSet) -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3)
-    found = evaluate(model, photographs, "test", Reading(batch_size=3))
+    found = evaluate(model, photographs, "test", EvalOptions(batch_size=3))
     assert (found.num_samples, found.unreadable) == (7, 1)
     assert found.top5 == 1.0
     assert [sum(row) for row in found.confusion] == [3, 4]
@@ -102,7 +102,7 @@ def test_of_two_classes_five_are_always_enough_and_what_cannot_be_read_is_left_o
 def test_strictly_a_damaged_sample_ends_it_and_the_mode_is_kept(photographs: DataSet) -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3).train()
     with pytest.raises(ValueError, match=r"3\.jpg cannot be read"):
-        evaluate(model, photographs, "test", Reading(strict=True))
+        evaluate(model, photographs, "test", EvalOptions(strict=True))
     assert model.training
 
 
@@ -115,7 +115,7 @@ def test_nothing_readable_is_said(photographs: DataSet) -> None:
 
 
 def test_too_few_classes_are_said_and_more_are_fine(digits: DataSet) -> None:
-    with pytest.raises(ValueError, match="digits has 10 classes, but this model tells 3 apart"):
+    with pytest.raises(ValueError, match="digits has 10 classes, but this model has 3"):
         evaluate(sf.create_model("spikformer_tiny_digits", num_classes=3), digits, "test")
     found = evaluate(sf.create_model("spikformer_tiny_digits", num_classes=12), digits, "test")
     assert found.by_class[10:] == [None, None]
@@ -142,12 +142,12 @@ def test_a_split_that_is_not_there(model: Spikformer, digits: DataSet) -> None:
 def test_a_network_that_never_fires_is_silent_in_pytorch_and_in_the_engine(digits: DataSet, dtype) -> None:
     model = specimen(get_preset("spikformer_tiny_digits").config, dtype)
     torch.nn.init.uniform_(model.head.bias)
-    found = evaluate(model, digits, "test", Reading(batch_size=16))
+    found = evaluate(model, digits, "test", EvalOptions(batch_size=16))
     assert not found.silent
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             torch.nn.init.constant_(module.bias, -1e3)
-    found = evaluate(model, digits, "test", Reading(batch_size=16))
+    found = evaluate(model, digits, "test", EvalOptions(batch_size=16))
     assert found.silent
     assert sum(any(column) for column in zip(*found.confusion, strict=True)) == 1, "one answer to everything"
     assert torch.equal(model.resting_readout(), model.head.bias)

@@ -9,18 +9,19 @@ import pytest
 from spikformer import ModelConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.training import Recipe, get_recipe, list_recipes
+from spikformer.training.recipe import flat_settings
 
 pytestmark = pytest.mark.core
 
 WRONG = [
-    ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
-    ({"epochs": 2.5}, "epochs must be a whole number"),
-    ({"epochs": True}, "epochs must be a whole number"),
-    ({"epochs": 2**63}, "epochs must be a whole number"),
-    ({"cooldown_epochs": -1}, "cooldown_epochs must be a whole number of at least 0, got -1"),
-    ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
-    ({"accumulate": 0}, "accumulate must be a whole number of at least 1"),
-    ({"seed": -1}, "seed must be a whole number of at least 0"),
+    ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
+    ({"epochs": 2.5}, "epochs must be an integer"),
+    ({"epochs": True}, "epochs must be an integer"),
+    ({"epochs": 2**63}, "epochs must be an integer"),
+    ({"cooldown_epochs": -1}, "cooldown_epochs must be an integer of at least 0, got -1"),
+    ({"batch_size": 0}, "batch_size must be an integer of at least 1"),
+    ({"accumulate": 0}, "accumulate must be an integer of at least 1"),
+    ({"seed": -1}, "seed must be an integer of at least 0"),
     ({"learning_rate": 0.0}, "learning_rate must be above 0 and finite, got 0.0"),
     ({"learning_rate": nan}, "learning_rate must be above 0 and finite, got nan"),
     ({"learning_rate": inf}, "learning_rate must be above 0 and finite, got inf"),
@@ -38,11 +39,14 @@ WRONG = [
     ({"validation_share": 1.0}, "validation_share must be at least 0 and below 1, got 1.0"),
     ({"validation_share": None}, "validation_share must be at least 0 and below 1, got None"),
     ({"precision": "float8"}, "precision must be one of float32, bfloat16, float16, got 'float8'"),
+    ({"max_samples": 0}, "max_samples must be an integer of at least 1"),
+    ({"patience": -1}, "patience must be an integer of at least 1"),
+    ({"freeze": "stem.*"}, "freeze must be patterns"),
     ({"sync_norms": 1}, "sync_norms must be True or False, got 1"),
     ({"compile": "no"}, "compile must be True or False, got 'no'"),
     (
         {"mixing_epochs": -1, "augmentation": Augmentation(mixup=0.5)},
-        "mixing_epochs must be a whole number of at least 0",
+        "mixing_epochs must be an integer of at least 0",
     ),
     ({"mixing_epochs": 3}, "mixing_epochs has no effect without mixup or cutmix; leave it None"),
 ]
@@ -80,6 +84,8 @@ def test_every_recipe_survives_json(name: str) -> None:
 def test_nothing_may_be_missing_or_added_or_misspelt() -> None:
     values = Recipe().to_dict()
     for field in fields(Recipe):
+        if field.name in ("max_samples", "freeze", "patience"):  # which version 0.1 did not write
+            continue
         with pytest.raises(ValueError, match=f"'{field.name}' is not right"):
             Recipe.from_dict({name: value for name, value in values.items() if name != field.name})
     with pytest.raises(ValueError, match=r"A recipe has exactly the fields accumulate, .*; 'lr' is not right"):
@@ -107,3 +113,37 @@ def test_a_recipe_cannot_be_changed_and_says_whether_it_is_another() -> None:
         recipe.epochs = 3
     assert recipe == Recipe()
     assert recipe != replace(recipe, model=ModelConfig(depth=2))
+
+
+def test_overrides_reach_the_parts_and_come_back_as_changes() -> None:
+    recipe = get_recipe("spikformer_4_384_cifar10")
+    changes = {"epochs": 7, "model": {"time_steps": 2, "image_size": (48, 32)}, "augmentation": {"flip": 0.1}}
+    changed = recipe.override(**changes)
+    assert (changed.epochs, changed.model.time_steps, changed.augmentation.flip) == (7, 2, 0.1)
+    assert changed.model.depth == recipe.model.depth
+    assert changed.changes_from(recipe) == changes
+    assert recipe.changes_from(recipe) == {}
+    assert recipe.override(model=ModelConfig(depth=2)).model == ModelConfig(depth=2)
+
+
+@pytest.mark.parametrize("changes", [{"epoch": 7}, {"model": {"time_step": 2}}, {"augmentation": {"flips": 1}}])
+def test_a_misspelt_override_raises_with_the_nearest(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="did you mean"):
+        Recipe().override(**changes)
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_every_recipe_is_reached_from_every_other_by_its_changes(name: str) -> None:
+    recipe = get_recipe(name)
+    assert Recipe().override(**recipe.changes_from(Recipe())) == recipe
+
+
+def test_settings_flatten_to_dotted_names() -> None:
+    assert flat_settings({"a": 1, "model": {"depth": 2}}) == {"a": 1, "model.depth": 2}
+
+
+def test_recipes_of_version_0_1_are_read() -> None:
+    values = {
+        name: value for name, value in Recipe().to_dict().items() if name not in ("max_samples", "freeze", "patience")
+    }
+    assert Recipe.from_dict(values) == Recipe()

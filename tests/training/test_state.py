@@ -18,15 +18,15 @@ from safetensors.torch import save_file
 import spikformer as sf
 from spikformer.models import Spikformer
 from spikformer.training import Recipe, get_recipe
-from spikformer.training.averaging import WeightAverage
-from spikformer.training.optimiser import build_optimiser, set_learning_rate
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.optim import WeightAverage, build_optimiser, set_learning_rate
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")
 PROGRESS = Progress(
     epoch=2,
     batch=1,
-    step=5,
+    iteration=5,
     loss_sum=0.1 + 0.2,
     num_correct=3,
     num_samples=64,
@@ -120,10 +120,10 @@ def test_a_run_that_has_not_begun_has_no_moments_yet(tmp_path: Path) -> None:
 
 def test_an_epoch_that_ends_leaves_a_row_and_empties_its_sums() -> None:
     progress = Progress(
-        epoch=1, batch=7, step=15, loss_sum=2.0, num_correct=3, num_samples=4, seconds=9.0, epoch_seconds=2.0
+        epoch=1, batch=7, iteration=15, loss_sum=2.0, num_correct=3, num_samples=4, seconds=9.0, epoch_seconds=2.0
     )
     progress.finish_epoch({"epoch": 2})
-    assert progress == Progress(epoch=2, step=15, seconds=9.0, history=[{"epoch": 2}])
+    assert progress == Progress(epoch=2, iteration=15, seconds=9.0, history=[{"epoch": 2}])
 
 
 def test_a_missing_file_a_folder_and_weights_are_no_state(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_a_position_that_cannot_be_read(saved: Path, tmp_path: Path, key: str, t
         {"epoch": 3},
         {"epoch": True},
         {"batch": None},
-        {"step": "5"},
-        {"step": 10**400},
+        {"iteration": "5"},
+        {"iteration": 10**400},
         {"loss_sum": "0.3"},
         {"loss_sum": float("nan")},
         {"seconds": None},
@@ -263,7 +263,7 @@ def test_tensors_that_do_not_fit_are_refused(saved: Path, tmp_path: Path, change
     tensors, metadata = contents(saved)
     change(tensors)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
-    with pytest.raises(ValueError, match=r"state\.safetensors does not fit the model of this recipe; start anew"):
+    with pytest.raises(ValueError, match=r"state\.safetensors does not fit the model of this recipe"):
         resume(tmp_path / "state.safetensors")
 
 

@@ -9,8 +9,9 @@ import os, resource, signal, sys, time
 from pathlib import Path
 import torch
 import spikformer as sf
-from spikformer.training.optimiser import build_optimiser
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 torch.set_num_threads(1)
 path = Path(sys.argv[1])
@@ -18,7 +19,7 @@ model = sf.create_model("spikformer_tiny_digits", embed_dim=192)  # some megabyt
 optimiser = build_optimiser(model, 0.0)
 
 def save(step):
-    save_state(path, {}, Progress(step=step), model, optimiser, None, None)
+    save_state(path, {}, Progress(iteration=step), model, optimiser, None, None)
 
 def child(work):
     process = os.fork()
@@ -44,7 +45,7 @@ for moment in range(12):
     time.sleep(0.003 * moment)
     os.kill(process, signal.SIGKILL)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
-    assert load_state(path).progress.step >= 0
+    assert load_state(path).progress.iteration >= 0
 assert os.waitstatus_to_exitcode(os.waitpid(child(too_much), 0)[1]) == -signal.SIGXFSZ
 load_state(path).restore(model, optimiser, None)
 others = [other.name for other in path.parent.iterdir() if other != path]

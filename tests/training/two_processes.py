@@ -10,8 +10,8 @@ import torch
 
 from spikformer.data import open_dataset
 from spikformer.training import DivergedError, Trainer, build_fabric, get_recipe
+from spikformer.training.distributed import shut_down
 from spikformer.training.state import SavedState, load_state
-from spikformer.training.together import leave
 
 torch.set_num_threads(1)
 sync_norms, output = sys.argv[1] == "synced", Path(sys.argv[2])
@@ -60,4 +60,4 @@ def main() -> None:
 
 
 main()
-leave()
+shut_down()

@@ -6,8 +6,8 @@
     neuron       lif, if, plif
     size         the paper's depths and widths (Tab. 2 and 3); for other models half and all of both
 
-A cell is a run folder, OUTPUT/VARIANT/seed_N. The same command again goes on where it was: finished cells are not run
-again, others resume. More seeds may be added later.
+A cell is a run folder, OUTPUT/VARIANT/seed_N. The same command again continues where it was: finished cells are kept,
+others resume. More seeds may be added later.
 
 Example: spikformer ablate attention
 Example: spikformer ablate time_steps spikformer_small_cifar10 --data DIR --seeds 0 1 --only 1 4 --epochs 8
@@ -16,24 +16,24 @@ Example: spikformer ablate time_steps spikformer_small_cifar10 --data DIR --seed
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from types import TracebackType
+from typing import Annotated, Literal
 
 import tyro
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from spikformer.analysis.ablation import CellResult, check_grid, variants, varied_fields
+from spikformer.analysis.ablation import check_grid
 from spikformer.cli.arguments import parse_options
+from spikformer.cli.terminal import Terminal, say
+from spikformer.runs.ablation import CellsRunning, ablate
+from spikformer.runs.cells import Cell
+from spikformer.runs.process import stop_on_signal
+from spikformer.runs.workers import CellEnded
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
-
-if TYPE_CHECKING:
-    from spikformer.cli.ablation.cells import Cell
-    from spikformer.cli.ablation.comparison import Comparison
-    from spikformer.cli.ablation.plan import Plan
-    from spikformer.cli.ablation.pool import Ended
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,23 @@ class Options:
     grid: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GRID")]
     """What varies: attention, time_steps, neuron or size."""
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = DEFAULT
-    """A recipe; most are called as their model."""
+    """A recipe; most are named after their model."""
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """One run of every variant for each."""
+    """Train every variant once for each."""
     only: tuple[str, ...] = ()
-    """Train these variants and leave the others."""
+    """Train these variants only."""
     output: Path | None = None
-    """Folder of the cells; runs/ablation/RECIPE/GRID by default."""
+    """Folder for the cells; runs/ablation/RECIPE/GRID by default."""
     from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Start every cell from these weights, whatever of them fits."""
+    """Start every cell from these weights, as far as they fit."""
     jobs: int = 1
     """Cells at a time; each gets its part of the processors, or a GPU."""
     workers: int = 0
     """Processes that read ahead, for each cell."""
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    """Where to train; auto takes GPUs if there are any."""
+    """Where to train; auto uses GPUs if there are any."""
     save_minutes: float = 10.0
     """Save a cell's state this often, besides after every epoch."""
     json: bool = False
@@ -73,7 +73,7 @@ def parse(arguments: list[str]) -> Options:
     elif {"-h", "--help"} & set(arguments):
         grid = "attention"
     else:
-        raise ValueError("What is to vary comes first: spikformer ablate attention, time_steps, neuron or size.")
+        raise ValueError("The grid comes first: spikformer ablate attention, time_steps, neuron or size.")
     name = words[1] if len(words) > 1 else DEFAULT
     default = Options(grid=grid, recipe=name, settings=get_recipe(name))
     options: Options = parse_options(Options, "ablate", __doc__, arguments, default=default)
@@ -83,119 +83,102 @@ def parse(arguments: list[str]) -> Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.ablation.comparison import Comparison
-    from spikformer.cli.ablation.pool import locked
+    from spikformer.cli.comparison import print_comparison
 
-    plan = _plan(options)
-    chosen = plan.choose(options.seeds, options.only)
-    plan.check()
-    if any(cell.result() is None for cell in chosen):
-        _open_data(options)
-    with locked(plan.output) as lock:
-        results = plan.begin()
+    failed: list[CellEnded] = []
+    with stop_on_signal() as stop, CellsLine(options.jobs, enabled=not options.json) as line:
 
-        def compare() -> Comparison:
-            cells = list(results.values())
-            return Comparison(plan.grid, plan.recipe, plan.settings.data_set, plan.output, plan.variants, cells)
+        def report(event: CellsRunning | CellEnded) -> None:
+            line.show(event)
+            if isinstance(event, CellEnded) and event.result is None:
+                failed.append(event)
 
-        failed, stopped = _train(options, chosen, results, lock, compare)
-        found = compare()
-        if results:
-            found.write()
-    if stopped:
-        ended = sum(cell.folder in results for cell in chosen)
-        _say(f"Stopped, {ended} of {len(chosen)} cells are done; the same command again goes on from here.")
+        found = ablate(
+            options.grid,
+            options.recipe,
+            data=options.data,
+            seeds=options.seeds,
+            only=options.only,
+            output=options.output,
+            from_weights=options.from_weights,
+            jobs=options.jobs,
+            workers=options.workers,
+            accelerator=options.accelerator,
+            save_minutes=options.save_minutes,
+            on_event=report,
+            stop=stop,
+            **options.settings.changes_from(get_recipe(options.recipe)),
+        )
+    if found.num_missing:
+        say(f"Stopped with {found.num_missing} cells to go; the same command continues from here.", stderr=True)
         return 1
     if options.json:
         print(json.dumps(found.to_dict()))
     else:
-        found.show()
+        print_comparison(found)
     for each in failed:
-        _say(f"{each.cell} failed: {each.sentence} Its log is in {each.cell.folder}; the same command tries it again.")
+        log = each.cell.folder / "log.txt"
+        say(f"{each.cell} failed: {each.message} See {log}; the same command tries it again.", stderr=True)
     return 1 if failed else 0
 
 
-def _plan(options: Options) -> Plan:
-    """What is asked for; what cannot be is refused before anything is written."""
-    from spikformer.cli.ablation.plan import Plan
-    from spikformer.data import options_of
+class CellsLine:
+    """Which cells run and how long it may take, in one line that is redrawn; elsewhere a line for each cell."""
 
-    for name, least in (("jobs", 1), ("workers", 0), ("save_minutes", 0)):
-        given = getattr(options, name)
-        if given < least:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least {least}, got {given:g}.")
-    if not options.seeds:
-        raise ValueError("--seeds names no seed; give at least one number.")
-    if options.from_weights is not None and not options.from_weights.exists():
-        raise FileNotFoundError(f"There is no file {options.from_weights} to start from.")
-    if options.from_weights is None and options.recipe.endswith("_transfer"):
-        raise ValueError(f"{options.recipe} starts from ImageNet weights; give them with --from.")
-    grid, settings, published = check_grid(options.grid), options.settings, get_recipe(options.recipe)
-    if settings.seed != published.seed:
-        raise ValueError(f"--seed is for one run; name all seeds here: --seeds {settings.seed} …")
-    events = "time_steps" in options_of(settings.data_set)
-    for name in varied_fields(grid, events=events):
-        if getattr(settings.model, name) != getattr(published.model, name):
-            raise ValueError(f"--model.{name.replace('_', '-')} is what this ablation varies; leave it out.")
-    rows = variants(grid, settings.model, settings.data_set, events=events)
-    output = options.output or Path("runs") / "ablation" / options.recipe / grid
-    return Plan(output, grid, rows, options.recipe, settings, options.from_weights)
+    def __init__(self, jobs: int, *, enabled: bool) -> None:
+        self._console = Terminal(stderr=True)
+        self._enabled, self._jobs = enabled, jobs
+        self._seconds: list[float] = []
+        self._began: dict[Cell, float] = {}
+        self._done = self._total = 0
+        columns = (
+            TextColumn("Ablation"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[running]}  {task.fields[left]}"),
+        )
+        live = enabled and self._console.is_terminal
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not live)
+        self._task = self._bar.add_task("", total=None, running="", left="")
 
+    def __enter__(self) -> CellsLine:
+        self._bar.start()
+        return self
 
-def _open_data(options: Options) -> None:
-    """Once for all cells: a mistake about the data shows here, and what must be fetched is fetched."""
-    from spikformer.data import open_for_model
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
 
-    settings = options.settings
-    open_for_model(settings.model, settings.data_set, options.data, validation_share=settings.validation_share)
+    def show(self, event: CellsRunning | CellEnded) -> None:
+        if isinstance(event, CellEnded):
+            self._print_ended(event)
+            return
+        self._done, self._total = event.num_done, event.num_cells
+        now = time.monotonic()
+        for cell in event.running:
+            self._began.setdefault(cell, now)
+        left = ""
+        if self._seconds:
+            mean = sum(self._seconds) / len(self._seconds)
+            spent = sum(min(mean, now - self._began[cell]) for cell in event.running)
+            left = f"{_duration(((self._total - self._done) * mean - spent) / self._jobs)} left"
+        shown = "; ".join(map(str, event.running))
+        self._bar.update(self._task, total=self._total, completed=self._done, running=shown, left=left)
 
-
-def _train(
-    options: Options,
-    chosen: Sequence[Cell],
-    results: dict[Path, CellResult],
-    lock: IO[bytes],
-    compare: Callable[[], Comparison],
-) -> tuple[list[Ended], bool]:
-    """Run the cells that have no result, and add theirs; returns those that failed, and whether it was stopped."""
-    waiting = [cell for cell in chosen if cell.folder not in results]
-    if not waiting:
-        return [], False
-    from spikformer.cli.ablation.line import CellsLine
-    from spikformer.cli.ablation.pool import Pool
-    from spikformer.cli.live import stop_on_signal
-
-    failed = []
-    pool = Pool(waiting, lambda cell: cell.command(*_train_options(options)), options.jobs, lock)
-    done = len(chosen) - len(waiting)
-    with (
-        stop_on_signal() as stop,
-        CellsLine(done, len(chosen), options.jobs, enabled=not options.json) as line,
-        closing(pool.run(stop)) as events,
-    ):
-        for ended in events:
-            line.show(pool.running)
-            if ended is None:
-                continue
-            if ended.code == 2:  # wrong use, of which every cell would complain
-                raise ValueError(ended.sentence)
-            if ended.result is None:
-                failed.append(ended)
-            results[ended.cell.folder] = ended.result or CellResult(ended.cell.variant, ended.cell.seed, "failed")
-            line.tell(ended)
-            compare().write()
-        return failed, stop()
+    def _print_ended(self, ended: CellEnded) -> None:
+        self._seconds.append(time.monotonic() - self._began.get(ended.cell, time.monotonic()))
+        if not self._enabled:
+            return
+        outcome = f"failed: {ended.message}"
+        if ended.result is not None:
+            shares = [value for name, value in ended.result.figures.items() if name.startswith("last_")]
+            outcome = f"{shares[0]:.2%}" if shares else "did not converge"
+        line = f"{ended.cell}: {outcome} ({self._done + 1} of {self._total})"
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
-def _train_options(options: Options) -> tuple[list[str], list[str]]:
-    """What every cell is given, and what only one that starts is."""
-    words = ["--workers", str(options.workers), "--accelerator", options.accelerator]
-    words += ["--save-minutes", str(options.save_minutes)]
-    words += [] if options.data is None else ["--data", str(options.data)]
-    return words, [] if options.from_weights is None else ["--from", str(options.from_weights)]
-
-
-def _say(sentence: str) -> None:
-    from spikformer.cli.terminal import say
-
-    say(sentence, stderr=True)
+def _duration(seconds: float) -> str:
+    hours, rest = divmod(round(max(0.0, seconds)), 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

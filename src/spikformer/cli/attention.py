@@ -22,19 +22,18 @@ from spikformer.cli.terminal import say
 from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
 
-    from spikformer.cli.watching import Watched
     from spikformer.models import SpikingNetwork
+    from spikformer.runs.watching import Watched
 
 
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for embedded sets, nor with --files."""
+    """Folder or archive with the data set's files, by default where the run found them; not needed with --files."""
     split: Literal["train", "validation", "test"] = "test"
     """Which part of the data."""
     samples: tuple[int, ...] = ()
@@ -55,11 +54,13 @@ class Options:
 
 
 def run(options: Options) -> int:
+    from spikformer.runs.trained import weights_path
     from spikformer.visualise.style import check_figure_path, save_figure
 
     if options.files and (options.samples or options.data):
         raise ValueError("--files takes the place of --data and --samples; give one or the other.")
-    output = options.output or options.weights.with_name(f"{options.weights.stem}_attention.png")
+    weights = weights_path(options.weights)
+    output = options.output or weights.with_name(f"{weights.stem}_attention.png")
     check_figure_path(output)
     figures = [(each, _figure(model, each, options)) for model, each in _watch(options)]
     drawn = []
@@ -78,15 +79,15 @@ def run(options: Options) -> int:
 
 
 def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
-    from spikformer.cli.watching import choose_samples, watch_files, watch_samples
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.trained import data_path, load_trained, open_data
+    from spikformer.runs.watching import choose_samples, watch_files, watch_samples
 
     model = load_trained(options.weights)
     _check(options, model)
     if options.files:
         yield from ((model, each) for each in watch_files(model, options.files))
         return
-    data = open_data(model, options.data)
+    data = open_data(model, options.data or data_path(options.weights))
     places = options.samples or choose_samples(data, options.split, 4)
     yield from ((model, each) for each in watch_samples(model, data, options.split, places))
 
@@ -103,6 +104,7 @@ def _check(options: Options, model: SpikingNetwork) -> None:
 
 
 def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
+    from spikformer.runs.watching import attention_grids
     from spikformer.visualise.attention_maps import attention_figure
     from spikformer.visualise.tiles import sample_picture
 
@@ -116,17 +118,3 @@ def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure
     return attention_figure(
         sample_picture(watched.sample), maps[blocks][:, steps], rows, columns, f"{watched.title}{head}"
     )
-
-
-def attention_grids(model: SpikingNetwork, watched: Watched, head: int | None = None) -> np.ndarray:
-    """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
-    import numpy as np
-
-    from spikformer.visualise.attention_maps import received_attention, to_grid
-
-    size = watched.sample.shape[-2:]
-    height, width = (edge // model.config.patch_size for edge in size)
-    heads = slice(None) if head is None else slice(head - 1, head)
-    maps = (attention.maps()[:, 0, heads].abs().float() for attention in watched.seen.attentions.values())
-    by_block = [each.numpy(force=True) for each in maps]
-    return np.stack([[to_grid(received_attention(step), height, width) for step in steps] for steps in by_block])

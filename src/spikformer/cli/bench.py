@@ -55,10 +55,11 @@ class Speed:
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.samples import bar, prepared_batches
-    from spikformer.cli.weights import load_answering, open_data
+    from spikformer.cli.samples import bar
     from spikformer.engine import Engine
     from spikformer.engine.native import usable_threads
+    from spikformer.runs.measure import prepared_batches
+    from spikformer.runs.trained import load_answering, open_data
 
     if not options.batch_sizes or min(options.batch_sizes) < 1:
         raise ValueError(f"--batch-sizes must be whole numbers of at least 1, got {options.batch_sizes}.")

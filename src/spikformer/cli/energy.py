@@ -18,7 +18,7 @@ import tyro
 from rich.table import Table
 
 from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, FirstConv
-from spikformer.cli.samples import Measured, bar, batches, open_measured
+from spikformer.cli.samples import Measured, bar
 from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "onc
 @dataclass(frozen=True)
 class Options(Measured):
     weights: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[WEIGHTS]")] = None
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     mac_pj: float = 4.6
     """Picojoules of a multiply-accumulate, by default in 32-bit floats at 45 nm."""
     ac_pj: float = 0.9
@@ -57,10 +57,10 @@ def run(options: Options) -> int:
     if options.weights is None:
         raise ValueError("energy needs weights, such as runs/NAME/best.safetensors, or --published.")
     constants = Constants(options.mac_pj, options.ac_pj, options.weight_pj, options.membrane_pj)
-    model, data = open_measured(options.weights, options)
+    model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = batches(model, data, options.split, options.max_samples, options.batch_size)
+        samples = options.batches(model, data)
         firing = measure_firing(model, samples, advance)
     report, engine = (audit(model, firing, constants, runtime=runtime) for runtime in ("torch", "engine"))
     if options.json:

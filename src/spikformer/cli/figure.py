@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
 
-    from spikformer.cli.watching import Watched
     from spikformer.models import SpikingNetwork
+    from spikformer.runs.watching import Watched
 
 Split = Literal["train", "validation", "test"]
 
@@ -81,9 +81,9 @@ class Products:
 @dataclass(frozen=True)
 class _OneSample:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for embedded sets, nor with --file."""
+    """Folder or archive with the data set's files, by default where the run found them; not needed with --file."""
     split: Split = "test"
     """Which part of the data."""
     sample: int = 0
@@ -159,14 +159,14 @@ def _surrogate(options: Surrogate) -> Figure:
 
 
 def _curves(options: Curves) -> Figure:
-    from spikformer.training import RunFolder
+    from spikformer.runs.folder import Run
     from spikformer.visualise.accuracy import curves_figure
 
     if not options.runs:
         raise ValueError("Name at least one run, a folder that `spikformer train` wrote.")
     names = [path.resolve().name for path in options.runs]
     shown = names if len(set(names)) == len(names) else [str(path) for path in options.runs]
-    return curves_figure({name: RunFolder(path).read_metrics() for name, path in zip(shown, options.runs, strict=True)})
+    return curves_figure({name: Run(path).metrics for name, path in zip(shown, options.runs, strict=True)})
 
 
 def _products(options: Products) -> Figure:
@@ -189,15 +189,15 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
     import torch
 
     from spikformer.analysis.recorder import record
-    from spikformer.cli.samples import batches
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.measure import batches
+    from spikformer.runs.trained import data_path, load_trained, open_data
 
     if options.max_samples < 1:
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
     model = load_trained(path)
     if model.config.attention == "none" or model.config.neuron in ("relu", "gelu"):
         raise ValueError(f"{path} has no neurons that read a product of Q, K and V; name another.")
-    data = open_data(model, options.data)
+    data = open_data(model, options.data or data_path(path))
     found = []
     with torch.no_grad(), record(model.eval()) as seen:
         for batch in batches(model, data, options.split, options.max_samples, 16):
@@ -234,8 +234,8 @@ def _events(options: Events) -> Figure:
 
 
 def _watch_one(options: _OneSample) -> tuple[SpikingNetwork, Watched]:
-    from spikformer.cli.watching import watch_files, watch_samples
-    from spikformer.cli.weights import load_trained, open_data
+    from spikformer.runs.trained import data_path, load_trained, open_data
+    from spikformer.runs.watching import watch_files, watch_samples
 
     model = load_trained(options.weights)
     if options.file is not None:
@@ -243,7 +243,7 @@ def _watch_one(options: _OneSample) -> tuple[SpikingNetwork, Watched]:
             raise ValueError("--file takes the place of --data; give one or the other.")
         watched = next(watch_files(model, [options.file]))
     else:
-        data = open_data(model, options.data)
+        data = open_data(model, options.data or data_path(options.weights))
         watched = next(watch_samples(model, data, options.split, [options.sample]))
     if not watched.seen.spikes:
         raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.samples import Measured, bar, batches, open_measured
+from spikformer.cli.samples import Measured, bar
 from spikformer.cli.terminal import print_table, say
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options(Measured):
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """Weights as train writes them, such as runs/NAME/best.safetensors."""
+    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
     output: Path | None = None
     """Where to draw, as .png, .svg or .pdf; WEIGHTS_firing.png beside the weights by default, and beside it
     …_attention and …_inputs."""
@@ -36,14 +36,16 @@ class Options(Measured):
 
 def run(options: Options) -> int:
     from spikformer.analysis.firing import measure_firing
+    from spikformer.runs.trained import weights_path
     from spikformer.visualise.style import check_figure_path
 
-    output = options.output or options.weights.with_name(f"{options.weights.stem}_firing.png")
+    weights = weights_path(options.weights)
+    output = options.output or weights.with_name(f"{weights.stem}_firing.png")
     check_figure_path(output)
-    model, data = open_measured(options.weights, options)
+    model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = batches(model, data, options.split, options.max_samples, options.batch_size)
+        samples = options.batches(model, data)
         firing = measure_firing(model, samples, advance)
     if not firing.outputs:
         raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")

@@ -68,8 +68,8 @@ def run(options: Options) -> int:
 
 
 def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
-    from spikformer.cli.weights import check_fits
     from spikformer.data import open_for_model
+    from spikformer.runs.trained import check_fits
 
     if model.config.image_size is None:
         raise ValueError("The checkpoint does not tell the size of its images; give --image-size with --data-set.")

@@ -1,12 +1,14 @@
 """List every model, with its size and what the paper reports of it.
 
 Example: spikformer models "*cifar10"
+Example: spikformer models --recipes
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 class Options:
     pattern: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PATTERN]")] = "*"
     """Shell pattern that names must match."""
+    recipes: bool = False
+    """List recipes instead: what `train` and `ablate` take."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -30,6 +34,8 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.presets import get_preset, list_models
 
+    if options.recipes:
+        return _list_recipes(options)
     names = list_models(options.pattern)
     if not names:
         raise ValueError(f"No model matches {options.pattern!r}; `spikformer models` lists all.")
@@ -66,6 +72,29 @@ def run(options: Options) -> int:
             f"{row['paper_accuracy_percent']:.2f} %" if row["paper_accuracy_percent"] else "–",
             f"{row['paper_energy_mj']:.3f} mJ" if row["paper_energy_mj"] else "–",
         )
+    print_table(table)
+    return 0
+
+
+def _list_recipes(options: Options) -> int:
+    from spikformer.training.recipes import get_recipe, list_recipes, recipe_summary
+
+    names = [name for name in list_recipes() if fnmatchcase(name, options.pattern)]
+    if not names:
+        raise ValueError(f"No recipe matches {options.pattern!r}; `spikformer models --recipes` lists all.")
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        recipe = get_recipe(name)
+        sizes = {"epochs": recipe.total_epochs, "batch_size": recipe.batch_size}
+        rows.append({"name": name, "data_set": recipe.data_set, **sizes, "summary": recipe_summary(name)})
+    if options.json:
+        print(json.dumps(rows))
+        return 0
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("Recipe", "Data set", "Epochs", "Batch", "About"):
+        table.add_column(title, justify="right" if title in ("Epochs", "Batch") else "left", no_wrap=title != "About")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
     print_table(table)
     return 0
 

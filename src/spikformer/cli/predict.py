@@ -1,13 +1,16 @@
-"""Say what pictures or recordings show, by trained weights.
+"""Class names of pictures or recordings, by trained weights.
 
-Example: spikformer predict runs/photos/best.safetensors cat.jpg dog.png
+Example: spikformer predict runs/photos cat.jpg dog.png
+Example: spikformer predict net.engine holiday/ --csv holiday.csv
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +22,6 @@ from spikformer.cli.terminal import print_table, say
 from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from spikformer.engine import Engine
     from spikformer.models import SpikingNetwork
 
@@ -28,24 +29,28 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A .safetensors file written by train, or an .engine file written by compile."""
+    """A run folder, a .safetensors file of it, or an .engine file written by compile."""
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE…")]
-    """Pictures, or recordings for a model of events."""
+    """Pictures, or recordings for a model of event data; of a folder, all its files."""
     top: int = 3
     """How many classes to name, the likeliest first."""
+    csv: Path | None = None
+    """Write a row for each file to this CSV file, besides."""
     json: bool = False
     """Print JSON instead of a table."""
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.weights import load_answering
+    from spikformer.runs.trained import load_answering
 
     if not options.files:
-        raise ValueError("predict needs at least one file after the weights.")
+        raise ValueError("predict needs at least one file or folder after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
     model = load_answering(options.weights)
-    answers = [_answer(model, path, options.top) for path in options.files]
+    answers = [_answer(model, path, options.top) for path in _all_files(options.files)]
+    if options.csv is not None:
+        _write_csv(answers, options.csv, options.top)
     if options.json:
         print(json.dumps(answers))
     else:
@@ -53,18 +58,18 @@ def run(options: Options) -> int:
     return 1 if any("error" in answer for answer in answers) else 0
 
 
+def _all_files(given: Sequence[Path]) -> list[Path]:
+    from spikformer.runs.predict import list_files
+
+    return [file for path in given for file in (list_files(path) if path.is_dir() else [path])]
+
+
 def _answer(model: SpikingNetwork | Engine, path: Path, top: int) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
-    from spikformer.engine import Engine
-    from spikformer.engine.predict import predict
+    from spikformer.runs.predict import predict
 
-    if path.is_dir():
-        return {"file": str(path), "error": f"{path} is a folder; give the files in it, such as {path}/*.png."}
     try:
-        if isinstance(model, Engine):
-            (found,) = model.predict(path)
-        else:
-            (found,) = predict(partial(_forward_steps, model), _resting(model), model.card, path)
+        (found,) = predict(model, path)
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
     if found.silent:
@@ -73,15 +78,20 @@ def _answer(model: SpikingNetwork | Engine, path: Path, top: int) -> dict[str, A
     return {"file": str(path), "classes": classes}
 
 
-def _forward_steps(model: SpikingNetwork, inputs: np.ndarray) -> np.ndarray:
-    import torch
+def _write_csv(answers: list[dict[str, Any]], path: Path, top: int) -> None:
+    """A row for each file: its classes and their probabilities, the likeliest first, and its error."""
+    from spikformer.disk import write_atomically
 
-    with torch.no_grad():
-        return model.forward_steps(torch.from_numpy(inputs).to(model.like.dtype)).double().numpy()
-
-
-def _resting(model: SpikingNetwork) -> np.ndarray:
-    return model.resting_readout().detach().double().numpy()
+    columns = [name for number in range(1, top + 1) for name in (f"class_{number}", f"probability_{number}")]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["file", *columns, "error"], restval="", lineterminator="\n")
+    writer.writeheader()
+    for answer in answers:
+        row = {"file": answer["file"], "error": answer.get("error", "")}
+        for number, each in enumerate(answer.get("classes", []), 1):
+            row |= {f"class_{number}": each["class"], f"probability_{number}": f"{each['probability']:.6g}"}
+        writer.writerow(row)
+    write_atomically(path, text.getvalue().encode())
 
 
 def _show(answers: list[dict[str, Any]], top: int) -> None:

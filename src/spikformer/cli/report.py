@@ -45,9 +45,9 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer import __version__
-    from spikformer.cli.run_measurement import open_run
     from spikformer.cli.samples import bar
-    from spikformer.training.devices import choose_device
+    from spikformer.runs.measurement import open_run
+    from spikformer.training.distributed import choose_device
     from spikformer.visualise.report import Report, check_report_path, write_report
     from spikformer.visualise.report.wording import progress, summary, warning
 

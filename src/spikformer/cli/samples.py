@@ -1,4 +1,4 @@
-"""What measuring verbs share: trained weights, the data they know, batches of it, a bar, and tables."""
+"""Options that measuring verbs share, and their progress bar."""
 
 from __future__ import annotations
 
@@ -26,58 +26,34 @@ class Measured:
     data: Path | None = None
     """Folder or archive with the data set's files; not needed for embedded sets."""
     split: Literal["train", "validation", "test"] = "test"
-    """Which part of the data."""
+    """Which split of the data."""
     max_samples: int = 512
     """How many samples at most, taken from all over the split."""
     batch_size: int = 32
     """Samples at a time."""
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    """Where to compute; auto takes a GPU if there is one."""
+    """Where to compute; auto uses a GPU if there is one."""
 
+    def open(self, weights: Path) -> tuple[SpikingNetwork, DataSet]:
+        """The model, on its device, and its data."""
+        from spikformer.runs.measure import open_measured
 
-def open_measured(weights: Path, options: Measured) -> tuple[SpikingNetwork, DataSet]:
-    """The model, on its device, and its data."""
-    from spikformer.cli.weights import load_trained, open_data
-    from spikformer.training.devices import choose_device
+        for name in ("max_samples", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}.")
+        model, data = open_measured(weights, self.data, self.accelerator)
+        data.split(self.split)
+        return model, data
 
-    for name in ("max_samples", "batch_size"):
-        if getattr(options, name) < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
-    device = choose_device(options.accelerator)
-    model = load_trained(weights)
-    data = open_data(model, options.data)
-    data.split(options.split)
-    return model.to(device), data
+    def batches(self, model: SpikingNetwork, data: DataSet) -> Iterator[Tensor]:
+        from spikformer.runs.measure import batches
 
-
-def batches(model: SpikingNetwork, data: DataSet, split: str, max_samples: int, batch_size: int) -> Iterator[Tensor]:
-    """See `prepared_batches`; on the model's device, in its dtype."""
-    weight = model.like
-    for inputs in prepared_batches(data, split, max_samples, batch_size):
-        yield inputs.to(weight.device, weight.dtype)
-
-
-def prepared_batches(data: DataSet, split: str, max_samples: int, batch_size: int) -> Iterator[Tensor]:
-    """Samples from all over a split, always the same, as models want them; what cannot be read is left out."""
-    import numpy as np
-
-    samples = data.split(split)
-    count = min(max_samples, len(samples))
-    places = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
-    for start in range(0, count, batch_size):
-        read = []
-        for place in places[start : start + batch_size]:
-            try:
-                read.append(samples[int(place)])
-            except (ValueError, OSError):
-                continue
-        if read:
-            yield data.prepare(np.stack(read))
+        return batches(model, data, self.split, self.max_samples, self.batch_size)
 
 
 @contextmanager
 def bar(what: str, total: int, *, enabled: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; call what it yields with the number of samples done."""
+    """A progress bar on a terminal; call what it yields with the number of samples done."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Terminal(stderr=True)
     live = console.is_terminal and enabled

@@ -75,6 +75,14 @@ def complete_splits(splits: Mapping[str, Part], validation_share: float | None =
     return complete
 
 
+def spread_samples(samples: Samples, count: int) -> Samples:
+    """At most so many samples from all over a split, always the same, in order."""
+    if count >= len(samples):
+        return samples
+    chosen = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
+    return Subset.whole(samples).take(chosen)
+
+
 def hold_out(labels: np.ndarray, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Indices of what is kept and of what is held out, the same share of every class, drawn by the seed, in order."""
     random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Evaluation: how right a model is on a split, by class and after every time step."""
+"""Evaluation: accuracy and loss of a model on a split, by class and after every time step."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from spikformer.models.inspection import eval_mode, unwrap
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was found on a split; every sample is counted once, whatever the number of processes."""
+    """Accuracy on a split; every sample is counted once, whatever the number of processes."""
 
     loss: float
     top1: float
     top5: float
-    """Shares of right answers, by the mean readout of all steps; of fewer than five classes, top5 is 1."""
+    """Shares of correct answers by the mean readout of all steps; with at most five classes, top5 is 1."""
     after_steps: list[float]
     """Top-1 of the mean readout of the first 1, 2, … T steps."""
     confusion: list[list[int]]
-    """Samples by their class (row) and by the answer (column)."""
+    """Samples by class (row) and answer (column)."""
     num_samples: int
     unreadable: int
-    """Samples that could not be read, and are not among these."""
+    """Samples that could not be read; they are not among `num_samples`."""
     silent: bool
-    """No spike reached the head: every readout of every sample is what the head answers to nothing."""
+    """No spike reached the head: every readout of every sample is the head's response to no input."""
 
     @property
     def by_class(self) -> list[float | None]:
-        """Share of right answers of each class; None where it has no samples."""
+        """Share of correct answers of each class; None where it has no samples."""
         return [row[label] / sum(row) if sum(row) else None for label, row in enumerate(self.confusion)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class EvalOptions:
     """How a split is read. With several processes, all must take part."""
 
     batch_size: int = 128
@@ -48,18 +48,15 @@ class Reading:
     rank: int = 0
     world_size: int = 1
     on_batch: Callable[[int], None] = lambda _: None
-    """Told how many samples each batch had, for a bar."""
-
-
-PLAINLY = Reading()
+    """Called with each batch's number of samples, for a progress bar."""
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, data: DataSet, split: str, reading: Reading = PLAINLY) -> Evaluation:
-    """Measure a model on its device; every module keeps its mode."""
+def evaluate(model: nn.Module, data: DataSet, split: str, options: EvalOptions | None = None) -> Evaluation:
+    """Evaluate a model on its device; every module keeps its mode."""
     model = unwrap(model, "evaluate")
     with eval_mode(model):
-        return evaluate_answers(model.forward_steps, data, split, model.resting_readout(), reading)
+        return evaluate_answers(model.forward_steps, data, split, model.resting_readout(), options)
 
 
 def evaluate_answers(
@@ -67,24 +64,25 @@ def evaluate_answers(
     data: DataSet,
     split: str,
     resting: Tensor,
-    reading: Reading = PLAINLY,
+    options: EvalOptions | None = None,
 ) -> Evaluation:
-    """Measure whatever turns inputs into readouts [T, B, K].
+    """Evaluate any function from inputs to readouts [T, B, K].
 
     `resting` [K] is the readout when nothing fires; inputs have its dtype and device.
     """
+    options = options or EvalOptions()
     num_classes = len(resting)
     if len(data.class_names) > num_classes:
-        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model tells {num_classes} apart.")
-    device, world_size = resting.device, reading.world_size
+        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model has {num_classes}.")
+    device, world_size = resting.device, options.world_size
     loader = Loader(
         data,
         split,
-        reading.batch_size,
+        options.batch_size,
         training=False,
-        workers=reading.workers,
-        strict=reading.strict,
-        rank=reading.rank,
+        workers=options.workers,
+        strict=options.strict,
+        rank=options.rank,
         world_size=world_size,
     )
     time_steps = 0
@@ -95,7 +93,7 @@ def evaluate_answers(
         time_steps = len(readouts)
         found = _count(readouts, batch.labels.to(device), resting)
         totals = {name: totals[name] + value for name, value in found.items()} if totals else found
-        reading.on_batch(len(batch.labels) + len(batch.reasons))
+        options.on_batch(len(batch.labels) + len(batch.reasons))
     unreadable = torch.tensor(float(loader.unreadable.total()))
     if world_size > 1:
         time_steps = _agree(time_steps, device)

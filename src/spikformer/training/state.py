@@ -1,4 +1,4 @@
-"""What a run needs to go on as if it had never stopped: one safetensors file, written whole or not at all.
+"""What a run needs to resume as if it had never stopped: one safetensors file, written whole or not at all.
 
 Tensors: weights and buffers of the model, its average if there is one, and the optimiser's moments, each under its
 parameter's name. Metadata, as JSON: the recipe, where the run was, and its metrics so far. Order and augmentation
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,45 +20,12 @@ from torch import Tensor
 from spikformer.models import SpikingNetwork
 from spikformer.models.files import read_tensor, write_safetensors
 from spikformer.tensorfile import open_tensors
+from spikformer.training.progress import Progress
 
 FORMAT = "spikformer-state"
 FORMAT_VERSION = 1
 _LARGEST_COUNT = 1 << 53  # what a float counts to
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
-
-
-@dataclass
-class Progress:
-    """Where a run is, and what it has seen."""
-
-    epoch: int = 0
-    """Epochs that are finished, so also the number of the present one, from 0."""
-    batch: int = 0
-    """Steps of the present epoch that are done."""
-    step: int = 0
-    """Steps in all."""
-    loss_sum: float = 0.0
-    num_correct: int = 0
-    num_samples: int = 0
-    """Of the present epoch, over all devices."""
-    unreadable: int = 0
-    seconds: float = 0.0
-    epoch_seconds: float = 0.0
-    """Spent in training steps, over all interruptions."""
-    best_epoch: int | None = None
-    best_accuracy: float | None = None
-    """On validation."""
-    history: list[dict[str, float]] = field(default_factory=list)
-    """A row of metrics for every finished epoch."""
-
-    def set_sums(self, loss_sum: float, num_correct: float, num_samples: float, unreadable: float) -> None:
-        self.loss_sum, self.num_correct = float(loss_sum), int(num_correct)
-        self.num_samples, self.unreadable = int(num_samples), int(unreadable)
-
-    def finish_epoch(self, metrics: dict[str, float]) -> None:
-        self.history.append(metrics)
-        self.epoch, self.batch = self.epoch + 1, 0
-        self.loss_sum, self.num_correct, self.num_samples, self.epoch_seconds = 0.0, 0, 0, 0.0
 
 
 def save_state(
@@ -89,7 +56,7 @@ def save_state(
 
 @dataclass(frozen=True)
 class SavedState:
-    """A state as it was read: checked to be one, not yet to fit anything."""
+    """A state that was read and checked, though not yet against a model."""
 
     path: Path
     recipe: dict[str, Any]
@@ -98,7 +65,7 @@ class SavedState:
     tensors: dict[str, Tensor]
 
     def restore(self, model: SpikingNetwork, optimiser: torch.optim.Optimizer, average: SpikingNetwork | None) -> None:
-        """Put weights, moments and average where they belong; anything missing or misshapen is refused."""
+        """Fill model, optimiser and average; ValueError for anything missing or of another shape."""
         self._fill(model, "model.")
         if average is not None:
             self._fill(average, "average.")
@@ -108,7 +75,7 @@ class SavedState:
                 for key in _MOMENTS
                 if f"optimiser.{key}.{name}" in self.tensors
             }
-            if moments:  # none before the first step, and none of frozen weights
+            if moments:  # none before the first iteration, and none of frozen weights
                 forms = [(moments[key].shape, moments[key].dtype) if key in moments else None for key in _MOMENTS]
                 if forms != [((), torch.float32), *2 * [(parameter.shape, parameter.dtype)]]:
                     raise self._misfit()
@@ -117,7 +84,7 @@ class SavedState:
                 }
 
     def _misfit(self) -> ValueError:
-        return ValueError(f"{self.path} does not fit the model of this recipe; start anew.")
+        return ValueError(f"{self.path} does not fit the model of this recipe; start again with --overwrite.")
 
     def _fill(self, model: SpikingNetwork, prefix: str) -> None:
         part = {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
@@ -134,16 +101,19 @@ def load_state(path: Path) -> SavedState:
         recipe, scaler = file.json("recipe", dict), file.json("scaler", dict, type(None))
         progress = _read_progress(file.json("progress", dict))
         if progress is None or not _is_scaler(scaler):
-            raise ValueError(f"{path} holds no readable {'scaler' if progress else 'progress'}; start the run again.")
+            raise ValueError(
+                f"{path} holds no readable {'scaler' if progress else 'progress'}; start again with --overwrite."
+            )
         return SavedState(path, recipe, progress, scaler, {name: read_tensor(file, name) for name in file.entries})
 
 
 def _read_progress(values: dict[str, Any]) -> Progress | None:
     """Counts and sums as numbers, and a row of numbers for every finished epoch; else None."""
+    values = {"iteration" if name == "step" else name: value for name, value in values.items()}  # up to version 0.1
     if values.keys() != {field.name for field in fields(Progress)}:
         return None
     progress = Progress(**values)
-    counts = (progress.epoch, progress.batch, progress.step, progress.num_correct, progress.num_samples)
+    counts = (progress.epoch, progress.batch, progress.iteration, progress.num_correct, progress.num_samples)
     sums = (progress.loss_sum, progress.seconds, progress.epoch_seconds)
     if not all(_is_count(count) for count in (*counts, progress.unreadable)) or not all(map(_is_number, sums)):
         return None

@@ -1,6 +1,6 @@
-"""Trainer: a recipe at work on a data set, on one device or many, step by step, from any step on.
+"""Trainer: a recipe at work on a data set, on one device or many, iteration by iteration, resumable at any of them.
 
-It knows nothing of consoles and run folders: it yields what happened, and is told where its state is kept.
+It knows nothing of consoles and run folders: it yields what happened, and is given the path of its state.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from spikformer.data.augmentation import Augmenter
 from spikformer.data.loader import Batch
 from spikformer.layers.sync_norm import sync_norms
 from spikformer.models import SpikingNetwork, build_model
-from spikformer.training.averaging import WeightAverage
-from spikformer.training.evaluation import Evaluation, Reading, evaluate
-from spikformer.training.events import DivergedError, Epoch, Step
-from spikformer.training.optimiser import build_optimiser, set_learning_rate
+from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
+from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
+from spikformer.training.finetune import freeze
+from spikformer.training.optim import WeightAverage, build_optimiser, learning_rate, set_learning_rate
+from spikformer.training.progress import DivergedError, Epoch, Iteration, Progress
 from spikformer.training.recipe import Recipe
-from spikformer.training.schedule import learning_rate
-from spikformer.training.state import Progress, SavedState, save_state
-from spikformer.training.together import any_of, take_from_first, total
+from spikformer.training.state import SavedState, save_state
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -37,13 +36,17 @@ _SAVE_SECONDS = 600
 
 
 class Trainer:
-    """A model in training. `model` holds its weights, `average` their moving average if the recipe keeps one."""
+    """A model in training: a new one that the recipe describes, or the `model` that is given.
+
+    `model` holds its weights, `average` their moving average if the recipe keeps one.
+    """
 
     def __init__(
         self,
         recipe: Recipe,
         data: DataSet,
         fabric: Fabric,
+        model: SpikingNetwork | None = None,
         *,
         state_path: Path | None = None,
         workers: int = 0,
@@ -53,15 +56,18 @@ class Trainer:
         self.recipe, self.data, self.fabric = recipe, data, fabric
         self.state_path, self.workers, self.strict, self.save_seconds = state_path, workers, strict, save_seconds
         self.progress = Progress()
-        self._counted = 0  # failed readings that `progress` knows of
+        self._counted = 0  # unreadable samples that `progress` knows of
         self._last_rate = 0.0
         self.stopped = False
-        """Training was asked to stop, and has saved its state."""
+        """`stop` returned True, and the state is saved."""
         self.silent = False
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
-        self.model = build_model(recipe.model)
+        if model is not None and model.config != recipe.model:
+            raise ValueError("The model's config must be the recipe's; pass recipe.override(model=model.config).")
+        self.model = build_model(recipe.model) if model is None else model
         self.model.card = data.card(self.model.card.architecture)
+        freeze(self.model, recipe.freeze)
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
             data,
@@ -75,15 +81,15 @@ class Trainer:
             world_size=fabric.world_size,
             strict=strict,
         )
-        self.steps_per_epoch = len(self._loader) // recipe.accumulate
-        if not self.steps_per_epoch:
+        self.iterations_per_epoch = len(self._loader) // recipe.accumulate
+        if not self.iterations_per_epoch:
             raise ValueError(
                 f"Training needs at least one batch of {recipe.batch_size} samples, but {data.name} has "
                 f"{len(data.split('train'))} for train."
             )
 
     def start(self, saved: SavedState | None = None) -> None:
-        """Put everything in its place: on the device, wrapped for it, and where a saved run was."""
+        """Move everything to the device, wrap it, and restore a saved state."""
         recipe = self.recipe
         if recipe.sync_norms and self.fabric.world_size > 1:
             sync_norms(self.model)
@@ -93,7 +99,7 @@ class Trainer:
         if saved is not None:
             saved.restore(self.model, self._optimiser, self.average)
             self.progress = saved.progress
-            self._leave_sums_to_the_first()
+            self._keep_sums_on_rank0()
         compiled = cast(nn.Module, torch.compile(self.model)) if recipe.compile else self.model
         self._network, self._fabric_optimiser = self.fabric.setup(compiled, self._optimiser)
         self._scaler = getattr(self.fabric._precision, "scaler", None)
@@ -101,7 +107,7 @@ class Trainer:
             try:
                 self._scaler.load_state_dict(saved.scaler)
             except (KeyError, RuntimeError):
-                raise ValueError(f"{saved.path} holds no readable loss scaler; it is damaged, start anew.") from None
+                raise ValueError(f"{saved.path} has a damaged loss scaler; start again with --overwrite.") from None
 
     @property
     def average(self) -> SpikingNetwork | None:
@@ -112,47 +118,51 @@ class Trainer:
         """What is validated, tested and saved."""
         return self.average or self.model
 
-    def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Step | Epoch]:
-        """Train to the end of the recipe, or until `stop`, which is asked after every step, says so; then `stopped`."""
-        while self.progress.epoch < self.recipe.total_epochs and not self.stopped:
+    def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Iteration | Epoch]:
+        """Train to the end of the recipe, or until `stop`, called after every iteration, returns True."""
+        while self.progress.epoch < self.recipe.total_epochs and not self.stopped and not self._out_of_patience():
             yield from self._run_epoch(stop)
 
+    def _out_of_patience(self) -> bool:
+        patience, best = self.recipe.patience, self.progress.best_epoch
+        return patience is not None and best is not None and self.progress.epoch - best >= patience
+
     def evaluate(self, split: str, model: SpikingNetwork | None = None) -> Evaluation:
-        reading = Reading(
+        options = EvalOptions(
             batch_size=self._part_size(),
             workers=self.workers,
             strict=self.strict,
             rank=self.fabric.global_rank,
             world_size=self.fabric.world_size,
         )
-        return evaluate(model or self.finished_model, self.data, split, reading)
+        return evaluate(model or self.finished_model, self.data, split, options)
 
     def save(self) -> None:
-        """Write the state, on the first process alone; weights that are no numbers never replace good ones."""
+        """Write the state, on rank 0 alone; NaN or infinite weights never replace good ones."""
         self._check_finite()
         if self.state_path is not None and self.fabric.is_global_zero:
             scaler = self._scaler.state_dict() if self._scaler is not None else None
             recipe = self.recipe.to_dict()
             save_state(self.state_path, recipe, self.progress, self.model, self._optimiser, self.average, scaler)
 
-    # One epoch, one step.
+    # One epoch, one iteration.
 
-    def _run_epoch(self, stop: Callable[[], bool]) -> Iterator[Step | Epoch]:
+    def _run_epoch(self, stop: Callable[[], bool]) -> Iterator[Iteration | Epoch]:
         recipe, progress = self.recipe, self.progress
         self.model.train()
         started = saved_at = time.perf_counter()
         parts = self._loader.epoch(progress.epoch, progress.batch * recipe.accumulate)
-        while progress.batch < self.steps_per_epoch:
+        while progress.batch < self.iterations_per_epoch:
             before = time.perf_counter()
             rate = self._learning_rate()
-            loss, correct, count = self._step(parts, rate)
-            progress.batch, progress.step = progress.batch + 1, progress.step + 1
+            loss, correct, count = self._iterate(parts, rate)
+            progress.batch, progress.iteration = progress.batch + 1, progress.iteration + 1
             now = time.perf_counter()
             due = now - saved_at >= self.save_seconds
-            lost, self.stopped, due = any_of(self.fabric, not math.isfinite(loss), stop(), due)
+            diverged, self.stopped, due = any_rank(self.fabric, not math.isfinite(loss), stop(), due)
             self._last_rate = rate
-            if lost:
-                raise DivergedError(self._epitaph())
+            if diverged:
+                raise self._divergence()
             progress.loss_sum += loss * count
             progress.num_correct, progress.num_samples = progress.num_correct + correct, progress.num_samples + count
             progress.seconds += now - started
@@ -165,15 +175,15 @@ class Trainer:
             if self.stopped:
                 return
             speed = count * self.fabric.world_size / (now - before)
-            yield Step(progress.epoch, progress.batch, self.steps_per_epoch, loss, rate, speed)
-        for _ in parts:  # parts that make no whole batch; workers must end their epoch
+            yield self._iteration(loss, rate, speed)
+        for _ in parts:  # a remainder smaller than a batch; workers must end their epoch
             pass
         self._check_finite()
         yield self._end_epoch()
         self.save()  # after what the caller keeps of the epoch: a kill in between repeats it
 
-    def _step(self, parts: Iterator[Batch], rate: float) -> tuple[float, int, int]:
-        """One step of the optimiser: mean loss, right answers and number of this process's samples."""
+    def _iterate(self, parts: Iterator[Batch], rate: float) -> tuple[float, int, int]:
+        """One iteration of the optimiser: mean loss, correct answers and number of this process's samples."""
         recipe, progress = self.recipe, self.progress
         set_learning_rate(self._optimiser, rate)
         mean_loss, correct, count = 0.0, 0, 0
@@ -188,16 +198,16 @@ class Trainer:
             correct += int((logits.argmax(1) == batch.labels.to(logits.device)).sum())
             count += len(batch.labels)
         if recipe.clip_gradient is not None:
-            norm = recipe.clip_gradient  # gradients that are no numbers are the loss's to tell
+            norm = recipe.clip_gradient  # NaN gradients show in the next loss
             self.fabric.clip_gradients(self._network, self._fabric_optimiser, max_norm=norm, error_if_nonfinite=False)
         self._fabric_optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
         if self._average:
-            self._average.update(self.model, progress.step)
+            self._average.update(self.model, progress.iteration)
         return mean_loss, correct, count
 
     def _prepared(self, batch: Batch, part: int) -> tuple[Tensor, Tensor]:
-        """Augmented as seed, epoch, part and process say, and nothing else."""
+        """Augmented by seed, epoch, part and process, and nothing else."""
         place = [self.recipe.seed, self.progress.epoch, part, self.fabric.global_rank]
         samples, labels = self.fabric.to_device(batch.samples), self.fabric.to_device(batch.labels)
         mix = self.recipe.mixes(self.progress.epoch)
@@ -206,16 +216,31 @@ class Trainer:
         return inputs.to(dtype), targets.to(dtype)
 
     def _learning_rate(self) -> float:
-        return learning_rate(self.recipe, self.progress.epoch + self.progress.batch / self.steps_per_epoch)
+        return learning_rate(self.recipe, self.progress.epoch + self.progress.batch / self.iterations_per_epoch)
+
+    def _iteration(self, loss: float, rate: float, speed: float) -> Iteration:
+        progress = self.progress
+        count = max(progress.num_samples, 1)
+        return Iteration(
+            number=progress.iteration,
+            epoch=progress.epoch + 1,
+            batch=progress.batch,
+            num_batches=self.iterations_per_epoch,
+            loss=loss,
+            learning_rate=rate,
+            samples_per_second=speed,
+            mean_loss=progress.loss_sum / count,
+            mean_accuracy=progress.num_correct / count,
+        )
 
     def _end_epoch(self) -> Epoch:
         progress = self.progress
         self._gather()
         models = (self.model, self.average) if self.average else (self.model,)
-        take_from_first(self.fabric, (buffer for model in models for buffer in model.buffers()))
+        broadcast_from_rank0(self.fabric, (buffer for model in models for buffer in model.buffers()))
         metrics = {
             "epoch": progress.epoch + 1,
-            "learning_rate": learning_rate(self.recipe, progress.epoch + 1 - 1 / self.steps_per_epoch),
+            "learning_rate": learning_rate(self.recipe, progress.epoch + 1 - 1 / self.iterations_per_epoch),
             "train_loss": progress.loss_sum / max(progress.num_samples, 1),
             "train_accuracy": progress.num_correct / max(progress.num_samples, 1),
             "samples_per_second": progress.num_samples / max(progress.epoch_seconds, 1e-9),
@@ -244,31 +269,35 @@ class Trainer:
         return self.recipe.batch_size // parts
 
     def _gather(self) -> None:
-        """Sums of the epoch so far, of all processes; afterwards the first one holds them."""
+        """Add up the sums of the epoch so far; afterwards rank 0 holds them."""
         progress = self.progress
         failed = self._loader.unreadable.total()
         progress.unreadable += failed - self._counted
         self._counted = failed
         sums = (progress.loss_sum, progress.num_correct, progress.num_samples, progress.unreadable)
-        progress.set_sums(*total(self.fabric, sums))
-        self._leave_sums_to_the_first()
+        progress.set_sums(*sum_over_ranks(self.fabric, sums))
+        self._keep_sums_on_rank0()
 
-    def _leave_sums_to_the_first(self) -> None:
+    def _keep_sums_on_rank0(self) -> None:
         if not self.fabric.is_global_zero:
             self.progress.set_sums(0, 0, 0, 0)
 
     def _check_finite(self) -> None:
-        """A step may ruin the weights, or the statistics of a norm, while its own loss still is a number."""
+        """An iteration may ruin the weights, or a norm's statistics, while its own loss is still finite."""
         tensors = (tensor for tensor in self.model.state_dict().values() if tensor.is_floating_point())
         finite = all(bool(tensor.isfinite().all()) for tensor in tensors)
-        if any(any_of(self.fabric, not finite)):  # norms of their own may be ruined on one process alone
-            raise DivergedError(self._epitaph())
+        if any(any_rank(self.fabric, not finite)):  # statistics that are not synchronised may be ruined on one rank
+            raise self._divergence()
 
-    def _epitaph(self) -> str:
-        progress, rate = self.progress, self._last_rate
+    def _divergence(self) -> DivergedError:
+        iteration, epoch = self.progress.iteration, self.progress.epoch + 1
+        message = self._divergence_message(iteration, epoch)
+        return DivergedError(message, iteration, epoch, self._last_rate)
+
+    def _divergence_message(self, iteration: int, epoch: int) -> str:
         kept = self.state_path if self.state_path is not None and self.state_path.exists() else None
         last = f"the last good state is {kept}" if kept else "no state was saved yet"
         return (
-            f"The loss is no number any more at step {progress.step} (epoch {progress.epoch + 1}), at a learning rate "
-            f"of {rate:.3g}; {last}. Try a lower rate, clip_gradient, or float32."
+            f"The loss or a weight is NaN or infinite at iteration {iteration} (epoch {epoch}), at a learning rate of "
+            f"{self._last_rate:.3g}; {last}. Try a lower learning rate, clip_gradient or float32."
         )

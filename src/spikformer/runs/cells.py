@@ -1,0 +1,146 @@
+"""The folder of an ablation: its cells, each a run folder with the settings it must have.
+
+ablation.json            what all cells share, besides the settings that each keeps
+ablation.csv png svg     how it stands, written after every cell
+VARIANT/seed_N/          a cell: a run folder, with log.txt and, once it has ended, cell.json
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from spikformer.analysis.ablation import CellResult, Grid, Outcome, Variant
+from spikformer.disk import read_json, write_atomically
+from spikformer.runs.folder import Run
+from spikformer.training.recipe import Recipe, flat_settings
+from spikformer.vocabulary import did_you_mean
+
+_RESULT = "cell.json"
+_DECIDED_BY_DATA = ("model.num_classes", "model.in_channels")
+_RESULT_TYPES = {"recipe": str, "settings": dict, "outcome": str, "figures": dict}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A variant with a seed: a run folder, and the settings that it is to have."""
+
+    variant: str
+    seed: int
+    folder: Path
+    recipe: str
+    settings: Recipe
+
+    def __str__(self) -> str:
+        return f"{self.variant}, seed {self.seed}"
+
+    def result(self) -> CellResult | None:
+        """What came out, if it has ended."""
+        found = self._read_result()
+        return None if found is None else CellResult(self.variant, self.seed, found["outcome"], found["figures"])
+
+    def keep_result(self, result: CellResult) -> None:
+        """Written with the settings, so that a result is never mistaken for that of others."""
+        began = Run(self.folder).description
+        figures = dict(result.figures)
+        content = {"recipe": began.recipe, "settings": began.settings, "outcome": result.outcome, "figures": figures}
+        write_atomically(self.folder / _RESULT, (json.dumps(content, indent=2) + "\n").encode())
+
+    def check_settings(self) -> None:
+        """Raises if the run there, finished or not, has other settings."""
+        if found := self._read_result():
+            recipe, settings = found["recipe"], found["settings"]
+        elif (run := Run(self.folder)).state.exists():
+            recipe, settings = run.description.recipe, run.description.settings
+        else:
+            return
+        if recipe != self.recipe:
+            raise ValueError(f"{self.folder} is a run of {recipe}, not of {self.recipe}; choose another --output.")
+        ours, theirs = flat_settings(json.loads(json.dumps(self.settings.to_dict()))), flat_settings(settings)
+        changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
+        if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
+            began_with = ", ".join(f"{name} {theirs.get(name)}" for name in changed)
+            raise ValueError(
+                f"{self.folder} was started with {began_with}; use the same settings, or choose another --output."
+            )
+
+    def _read_result(self) -> dict[str, Any] | None:
+        path = self.folder / _RESULT
+        if not path.exists():
+            return None
+        try:
+            found = read_json(path)
+            if not all(isinstance(found[name], kind) for name, kind in _RESULT_TYPES.items()):
+                raise TypeError
+            if found["outcome"] not in get_args(Outcome) or not all(map(_is_number, found["figures"].values())):
+                raise TypeError
+        except (OSError, KeyError, TypeError, ValueError):
+            raise ValueError(f"{path} is damaged; remove it, and the cell resumes from its saved state.") from None
+        return {name: found[name] for name in _RESULT_TYPES}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
+
+
+@dataclass(frozen=True)
+class AblationFolder:
+    """A grid over a recipe, in a folder. Seeds may be added later; everything else stays."""
+
+    path: Path
+    grid: Grid
+    variants: Sequence[Variant]
+    recipe: str
+    settings: Recipe
+    from_weights: Path | None
+
+    def choose(self, seeds: Sequence[int], only: Sequence[str]) -> list[Cell]:
+        """The cells of these seeds, one seed after the other, so that a first table comes early."""
+        names = [variant.name for variant in self.variants]
+        for word in only:
+            if word not in names:
+                hint = did_you_mean(word, names, f"choose from {', '.join(names)}.")
+                raise ValueError(f"There is no variant {word!r} of {self.grid}; {hint}")
+        rows = [variant for variant in self.variants if not only or variant.name in only]
+        return [self._cell(row, seed) for seed in dict.fromkeys(seeds) for row in rows]
+
+    def _cell(self, variant: Variant, seed: int) -> Cell:
+        settings = replace(self.settings, model=self.settings.model.override(**variant.overrides), seed=seed)
+        return Cell(variant.name, seed, self.path / variant.name / f"seed_{seed}", self.recipe, settings)
+
+    def existing(self) -> list[Cell]:
+        """Cells that have a folder, from this command or an earlier one."""
+        found = [(row, path) for row in self.variants for path in (self.path / row.name).glob("seed_*")]
+        seeds = [(row, path.name.removeprefix("seed_")) for row, path in found]
+        return [self._cell(row, int(seed)) for row, seed in seeds if seed.isdecimal()]
+
+    def check(self) -> None:
+        """Raises if cells in the folder would not be comparable with these."""
+        path = self.path / "ablation.json"
+        if path.exists():
+            try:
+                began = dict(read_json(path))
+            except (OSError, TypeError, ValueError):
+                raise ValueError(f"{path} is damaged; remove it, or choose another --output.") from None
+            for name, value in self._common().items():
+                if began.get(name) != value:
+                    raise ValueError(
+                        f"{self.path} was started with {name} {began.get(name)!r}, not {value!r}; choose another "
+                        "--output."
+                    )
+        for cell in self.existing():
+            cell.check_settings()
+
+    def begin(self) -> dict[Path, CellResult]:
+        """Write what all cells share, and read the results so far, by folder."""
+        self.check()
+        content = json.dumps(self._common(), indent=2) + "\n"
+        write_atomically(self.path / "ablation.json", content.encode())
+        return {cell.folder: result for cell in self.existing() if (result := cell.result())}
+
+    def _common(self) -> dict[str, Any]:
+        start = None if self.from_weights is None else str(self.from_weights.absolute())
+        return {"grid": self.grid, "recipe": self.recipe, "from": start}

@@ -1,0 +1,195 @@
+"""A run folder, opened and measured: all that a report says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spikformer.analysis.energy import audit
+from spikformer.analysis.firing import measure_firing
+from spikformer.analysis.recorder import Record
+from spikformer.analysis.single_neurons import LayerTraces, chosen_layer, stem_maps, trace_layer
+from spikformer.config import ModelConfig
+from spikformer.data import DataSet
+from spikformer.disk import read_json
+from spikformer.models import SpikingNetwork
+from spikformer.paper import PaperRow
+from spikformer.presets import PRESETS, get_preset
+from spikformer.runs.folder import Run as RunFolder
+from spikformer.runs.measure import batches
+from spikformer.runs.trained import load_trained, open_data
+from spikformer.runs.watching import Watched, attention_grids, choose_samples, watch_samples
+from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
+from spikformer.visualise.report import Run, Sample, Weights
+
+History = list[dict[str, float]]
+
+_RASTER = 48  # neurons
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A file of weights, read."""
+
+    kind: str
+    epoch: int
+    model: SpikingNetwork
+    sha256: str
+
+    def weights(self, history: History, found: Evaluation) -> Weights:
+        row = history[self.epoch - 1]
+        return Weights(
+            kind=self.kind,
+            epoch=self.epoch,
+            sha256=self.sha256,
+            train_loss=row["train_loss"],
+            accuracy=found.top1,
+            validation_accuracy=row.get("validation_accuracy"),
+        )
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run whose files have been read and fit together; nothing is measured yet."""
+
+    name: str
+    split: str
+    data: DataSet
+    description: dict[str, Any]
+    environment: dict[str, Any]
+    planned_epochs: int
+    history: History
+    last: _Trained
+    best: _Trained | None
+
+    def num_passes(self, max_samples: int) -> int:
+        """Samples that `measure` goes through, for a bar."""
+        count = len(self.data.split(self.split))
+        return count * (2 if self.best else 1) + min(max_samples, count)
+
+    def measure(
+        self,
+        *,
+        num_shown: int,
+        max_samples: int,
+        batch_size: int,
+        device: torch.device,
+        on_samples: Callable[[int], None],
+    ) -> Run:
+        """Everything about this run. `on_samples` is told how many samples were gone through."""
+        found = {}
+        for each in (self.last, self.best) if self.best else (self.last,):
+            model = each.model.to(device)
+            reading = EvalOptions(batch_size=batch_size, on_batch=on_samples)
+            found[each.kind] = evaluate(model, self.data, self.split, reading)
+        shown = self.best or self.last
+        model, evaluation = shown.model, found[shown.kind]
+        firing = measure_firing(model, batches(model, self.data, self.split, max_samples, batch_size), on_samples)
+        places = choose_samples(self.data, self.split, num_shown)
+        watched = list(watch_samples(model, self.data, self.split, places))
+        samples = [_sample(model, each) for each in watched]
+        settings, recipe = self.description["settings"], self.description["recipe"]
+        return Run(
+            name=self.name,
+            recipe=recipe,
+            data=self.data.name,
+            events=self.data.events,
+            class_names=self.data.class_names,
+            num_parameters=sum(parameter.numel() for parameter in model.parameters()),
+            num_train_samples=self.description["num_train_samples"],
+            time_steps=firing.time_steps,
+            planned_epochs=self.planned_epochs,
+            history=self.history,
+            last=self.last.weights(self.history, found["last"]),
+            best=self.best.weights(self.history, found["best"]) if self.best else None,
+            split=self.split,
+            evaluation=evaluation,
+            firing=firing,
+            energy=audit(model, firing),
+            samples=samples,
+            traces=_traces(model, watched[0].seen) if watched else None,
+            stem_maps=stem_maps(watched[0].seen) if watched else {},
+            settings=settings,
+            environment=self.environment,
+            paper=_paper_row(recipe, model.config, self.data.name),
+        )
+
+
+def _paper_row(recipe: str, config: ModelConfig, data_set: str) -> PaperRow | None:
+    """What the paper prints of exactly this model on this data set; None for one that was changed."""
+    if recipe not in PRESETS or config != get_preset(recipe).config or data_set != get_recipe(recipe).data_set:
+        return None
+    return get_preset(recipe).paper
+
+
+def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenRun:
+    """Read what a run left, and refuse what does not fit together."""
+    folder = RunFolder(path)
+    if path.is_file():
+        raise NotADirectoryError(f"{path} is a file; name the folder of the run, as {path.parent}.")
+    if not path.is_dir():
+        raise FileNotFoundError(f"There is no folder {path}; name one that `spikformer train` wrote.")
+    history = folder.metrics
+    if not folder.last.exists():
+        raise FileNotFoundError(f"{path} holds no {folder.last.name}; `spikformer train` writes it after an epoch.")
+    description, recipe = vars(folder.description), folder.recipe
+    last = _read(folder.last, "last", len(history), description)
+    best_epoch = _best_epoch(history)
+    best = _read(folder.best, "best", best_epoch, description) if best_epoch and folder.best.exists() else None
+    recorded = Path(description["data"]) if description["data"] else None
+    data = open_data(last.model, data_path or recorded)
+    data.split(split)
+    environment = _read_environment(path)
+    return OpenRun(name, split, data, description, environment, recipe.total_epochs, history, last, best)
+
+
+def _best_epoch(history: History) -> int | None:
+    """The one that training kept: the first of those that were most often right on validation."""
+    shares = [row.get("validation_accuracy", -1.0) for row in history]
+    return shares.index(max(shares)) + 1 if max(shares) >= 0 else None
+
+
+def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Trained:
+    """Weights that are of this run: of the same model, for the same classes."""
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    model = load_trained(path)
+    recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
+    if named != answered:
+        raise ValueError(
+            f"{recipe} names {named} classes, and {path.name} tells {answered} apart; one of them is of another run."
+        )
+    config = json.loads(json.dumps(model.config.to_dict()))  # as a file has it, lists for tuples
+    if description["settings"].get("model") != config or tuple(description["class_names"]) != model.card.class_names:
+        raise ValueError(f"{path} holds another model than {recipe} describes; one of them is of another run.")
+    return _Trained(kind, epoch, model, sha256)
+
+
+def _read_environment(path: Path) -> dict[str, Any]:
+    """What was written down of the machine; a report does without, if it must."""
+    try:
+        environment = read_json(path / "environment.json")
+    except (OSError, ValueError):
+        return {}
+    return environment if isinstance(environment, dict) else {}
+
+
+def _sample(model: SpikingNetwork, watched: Watched) -> Sample:
+    return Sample(
+        picture=watched.sample,
+        source=watched.source,
+        label=watched.label or "",
+        answer=watched.answer,
+        confidence=watched.confidence,
+        attention=attention_grids(model, watched) if watched.seen.attentions else None,
+    )
+
+
+def _traces(model: SpikingNetwork, seen: Record) -> LayerTraces | None:
+    """Single neurons while the network saw a sample; None where none spikes."""
+    return trace_layer(model, seen, chosen_layer(seen), _RASTER) if seen.spikes else None

@@ -1,0 +1,103 @@
+"""Trained weights or an engine, from a file or a run folder, together with the data they were trained on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spikformer.data import DataSet
+    from spikformer.engine import Engine
+    from spikformer.models import SpikingNetwork
+
+
+def weights_path(path: str | os.PathLike[str]) -> Path:
+    """The weights of a run folder, best or last; any other path as it is."""
+    path = Path(path)
+    for name in ("best.safetensors", "last.safetensors"):
+        if (path / name).is_file():
+            return path / name
+    return path
+
+
+def data_path(path: str | os.PathLike[str]) -> Path | None:
+    """Where the run that a folder or a file in it belongs to found its data; None if nothing says."""
+    from spikformer.runs.folder import Run
+
+    path = Path(path)
+    try:
+        data = Run(path if path.is_dir() else path.parent).description.data
+    except ValueError:
+        return None
+    return None if data is None else Path(data)
+
+
+def load_trained(path: Path) -> SpikingNetwork:
+    """The model; ValueError if its card does not name its data, or if it is an engine."""
+    from spikformer.engine.file import is_engine_file
+
+    path = weights_path(path)
+    if path.suffix == ".engine" or is_engine_file(path):
+        raise ValueError(f"{path} is an engine, which can only predict; give the weights it was compiled from.")
+    from spikformer.models import load
+
+    model = load(path)
+    _check_trained(model, path)
+    return model
+
+
+def load_answering(path: Path) -> SpikingNetwork | Engine:
+    """The same for callers that need predictions alone, which a compiled engine gives, too."""
+    from spikformer.engine.file import is_engine_file
+
+    path = weights_path(path)
+    if path.suffix != ".engine" and not is_engine_file(path):
+        return load_trained(path)
+    from spikformer.engine import load_engine
+
+    engine = load_engine(path)
+    _check_trained(engine, path)
+    return engine
+
+
+def _check_trained(model: SpikingNetwork | Engine, path: Path) -> None:
+    if model.card.data_set is None or not model.card.class_names:
+        raise ValueError(
+            f"{path} does not say which data it was trained on; save it with a card that does, as `train` and `import "
+            "--data-set` do."
+        )
+
+
+def open_data(model: SpikingNetwork | Engine, path: Path | None) -> DataSet:
+    """The data that a network was trained on, preprocessed as its card says; ValueError for any other."""
+    from spikformer.data import open_for_model
+
+    card = model.card
+    if card.data_set is None:
+        raise ValueError("The network's card does not name its data set; pass the data, or a card that does.")
+    share = card.settings.get("validation_share")
+    data = open_for_model(
+        model.config,
+        card.data_set,
+        path,
+        class_names=card.class_names,
+        validation_share=share,
+        preprocessing=card.preprocessing,
+    )
+    check_fits(data, model)
+    return data
+
+
+def check_fits(data: DataSet, model: SpikingNetwork | Engine) -> None:
+    trained = model.card.class_names
+    if data.class_names != trained:
+        raise ValueError(
+            f"This data has {len(data.class_names)} classes, and the weights were trained on {len(trained)} others; "
+            "give them the data they were trained on."
+        )
+    if data.channels != model.config.in_channels:
+        raise ValueError(
+            f"This data has {data.channels} channels, and the weights need {model.config.in_channels}; give them the "
+            "data they were trained on."
+        )

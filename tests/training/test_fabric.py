@@ -1,0 +1,119 @@
+"""Devices: wrong numbers are said, and every precision takes a step on a CPU."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spikformer.data import DataSet, open_dataset
+from spikformer.training import Epoch, Trainer, build_fabric, get_recipe
+from spikformer.training.distributed import was_restarted
+from spikformer.training.state import load_state
+
+
+@pytest.fixture
+def no_gpu(monkeypatch) -> None:
+    """As on a machine without one."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+
+
+def test_wrong_numbers() -> None:
+    with pytest.raises(ValueError, match=r"devices must be at least 1, got 0\."):
+        build_fabric(devices=0)
+    with pytest.raises(ValueError, match=r"devices must be at least 1, got -2\."):
+        build_fabric(devices=-2)
+    with pytest.raises(ValueError, match=r"nodes must be at least 1, got 0\."):
+        build_fabric(nodes=0)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_gpu_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="GPU"):
+        build_fabric(accelerator="gpu")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_one_process_on_the_cpu() -> None:
+    fabric = build_fabric()
+    assert (fabric.world_size, fabric.global_rank, fabric.device.type) == (1, 0, "cpu")
+    assert fabric.is_global_zero
+
+
+def test_torchrun_tells_of_a_restart(monkeypatch) -> None:
+    monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT", raising=False)
+    assert not was_restarted()
+    for count, restarted in (("0", False), ("1", True), ("3", True)):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", count)
+        assert was_restarted() is restarted
+
+
+@pytest.fixture(scope="module")
+def few() -> DataSet:
+    """Two batches of eight: float16 is slow on a CPU."""
+    data = open_dataset("digits")
+    return replace(data, train=data.train.take(np.arange(16)), validation=None)
+
+
+def start(precision: str, data: DataSet, state_path: Path | None = None) -> Trainer:
+    recipe = replace(get_recipe("spikformer_tiny_digits"), epochs=1, batch_size=8, precision=precision)
+    fabric = build_fabric(recipe.precision, accelerator="cpu", devices=1)
+    return Trainer(recipe, data, fabric, state_path=state_path)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_every_precision_takes_its_steps_and_keeps_float32_weights(precision: str, few: DataSet) -> None:
+    trainer = start(precision, few)
+    trainer.start()
+    before = trainer.model.head.weight.detach().clone()
+    seen: list[torch.dtype] = []
+    trainer.model.stem.stages[1].conv.register_forward_hook(lambda _m, _i, output: seen.append(output.dtype))
+    *steps, epoch = trainer.run()
+    assert isinstance(epoch, Epoch)
+    assert len(steps) == 2
+    assert seen[0] is getattr(torch, precision), "products are in the precision that was asked for"
+    assert {parameter.dtype for parameter in trainer.model.parameters()} == {torch.float32}
+    assert not torch.equal(trainer.model.head.weight, before)
+    assert all(torch.isfinite(tensor).all() for tensor in trainer.model.state_dict().values())
+
+
+def test_membranes_stay_in_float32(few: DataSet) -> None:
+    trainer = start("float16", few)
+    trainer.start()
+    voltages: list[torch.dtype] = []
+    trainer.model.blocks[0].attention.neuron.register_forward_hook(lambda _m, _i, out: voltages.append(out[1].dtype))
+    next(trainer.run())
+    assert voltages == [torch.float32]
+
+
+def test_float16_scales_its_loss_and_remembers_by_how_much(few: DataSet, tmp_path: Path) -> None:
+    trainer = start("float16", few, tmp_path / "state.safetensors")
+    trainer.start()
+    trainer._scaler.load_state_dict(trainer._scaler.state_dict() | {"scale": 512.0})
+    list(trainer.run())
+    saved = load_state(tmp_path / "state.safetensors")
+    assert saved.scaler is not None
+    assert saved.scaler["scale"] == trainer._scaler.get_scale()
+    again = start("float16", few)
+    again.start(saved)
+    assert again._scaler.get_scale() == trainer._scaler.get_scale() != 65536.0
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_others_need_no_scaler(precision: str, few: DataSet, tmp_path: Path) -> None:
+    trainer = start(precision, few, tmp_path / "state.safetensors")
+    trainer.start()
+    trainer.save()
+    assert load_state(tmp_path / "state.safetensors").scaler is None
+
+
+def test_the_users_number_of_threads_is_kept() -> None:
+    code = "import torch; from spikformer.training import build_fabric; build_fabric(accelerator='cpu'); "
+    code += "print(torch.get_num_threads())"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]
