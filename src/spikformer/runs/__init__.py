@@ -1,0 +1,6 @@
+"""The application: everything that takes several rooms, as plain functions. `cli` parses and prints around them.
+
+    from spikformer.runs.train import train            also sf.train
+    from spikformer.runs.evaluate import evaluate      also sf.evaluate
+    from spikformer.runs.predict import predict        also sf.predict
+"""
