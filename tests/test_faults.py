@@ -18,8 +18,8 @@ from spikformer.cli import main
 from spikformer.data import open_dataset
 from spikformer.data.events.cache import FrameCache
 from spikformer.data.unpacking import unpack
-from spikformer.disk import write_atomically
 from spikformer.engine import autotune
+from spikformer.io import write_atomically
 from spikformer.models import Spikformer
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe

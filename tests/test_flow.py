@@ -14,7 +14,7 @@ pytestmark = pytest.mark.core
 
 SOURCE = Path(sf.__file__).parent
 FLOW = [
-    "vocabulary",
+    "messages",
     "validation",
     "config",
     "sampling",
@@ -22,9 +22,7 @@ FLOW = [
     "card",
     "paper",
     "presets",
-    "frames",
-    "memory",
-    "disk",
+    "io",
     "tensorfile",
     "pickles",
     "neurons",

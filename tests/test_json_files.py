@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.limits import run_limited
 
-from spikformer.disk import read_bounded, read_json
+from spikformer.io import read_bounded, read_json
 
 
 def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ for read in (read_json, read_bounded):
     except ValueError as error:
         print(error)
 """
-    imports = "from pathlib import Path\nfrom spikformer.disk import read_bounded, read_json"
+    imports = "from pathlib import Path\nfrom spikformer.io import read_bounded, read_json"
     outcome = run_limited(imports, code, tmp_path / "a.json", megabytes=64)
     assert outcome.output.count("a.json is larger than 4 MB") == 2, outcome.errors
 

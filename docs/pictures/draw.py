@@ -21,7 +21,7 @@ from spikformer.data.augmentation.operations import apply_operations
 from spikformer.data.augmentation.policy import COLOUR, GEOMETRIC
 from spikformer.data.events.simulator import EventCamera
 from spikformer.data.images.sets import IMAGENET_NORMALISATION as NORMAL
-from spikformer.disk import write_atomically
+from spikformer.io import write_atomically
 from spikformer.preprocessing import Preprocessing
 from spikformer.sampling import evaluation_crop, to_frames
 from spikformer.visualise.mosaic import mosaic

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from spikformer.config import ModelConfig
+from spikformer.messages import did_you_mean
 from spikformer.paper import NETWORKS, PaperRow
-from spikformer.vocabulary import did_you_mean
 
 
 @dataclass(frozen=True)

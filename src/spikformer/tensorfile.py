@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from spikformer.disk import atomic_file, check_is_file
-from spikformer.vocabulary import shown
+from spikformer.io import atomic_file, check_is_file
+from spikformer.messages import shown
 
 LONGEST_HEADER = 1 << 23
 _MOST_AXES = 16

@@ -16,7 +16,7 @@ from dataclasses import field, fields
 from numbers import Integral, Real
 from typing import Any
 
-from spikformer.vocabulary import did_you_mean, shown
+from spikformer.messages import did_you_mean, shown
 
 LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a file that means harm
 _CHECK = "check"

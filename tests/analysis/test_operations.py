@@ -12,10 +12,9 @@ import spikformer as sf
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.analysis.recorder import record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
-from spikformer.config import ModelConfig
+from spikformer.config import Attention, ModelConfig
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
-from spikformer.vocabulary import Attention
 
 TINY = "spikformer_tiny_digits"
 

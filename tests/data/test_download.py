@@ -17,7 +17,7 @@ import pytest
 
 from spikformer.data.addresses import SOURCES, RemoteFile, Source
 from spikformer.data.download import download, how_to_get
-from spikformer.disk import umask
+from spikformer.io import umask
 
 PAGE = "https://example.org/toy"
 CONTENTS = {"images.gz": bytes(range(256)) * 2000, "labels.gz": b"one two three"}

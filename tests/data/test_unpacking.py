@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.data.test_bombs import tar_header
 
 from spikformer.data.unpacking import unpack
-from spikformer.disk import umask
+from spikformer.io import umask
 
 
 def tar(path: Path, files: dict[str, bytes], *others: tarfile.TarInfo) -> Path:

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
-from spikformer.disk import TEMP_SUFFIX
+from spikformer.io import TEMP_SUFFIX
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import torch
 
 import spikformer as sf
 from spikformer.data import open_dataset
-from spikformer.disk import TEMP_SUFFIX
+from spikformer.io import TEMP_SUFFIX
 from spikformer.models import Spikformer, load
 from spikformer.runs.folder import Checkpoint, Results, Run
 from spikformer.runs.writer import RunWriter

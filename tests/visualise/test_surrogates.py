@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spikformer.config import Surrogate
 from spikformer.neurons import spike, surrogate_gradient
 from spikformer.visualise.surrogates import (
     _edges,
@@ -19,7 +20,6 @@ from spikformer.visualise.surrogates import (
     stand_in,
     surrogate_figure,
 )
-from spikformer.vocabulary import Surrogate
 
 
 @pytest.mark.parametrize("surrogate", get_args(Surrogate))

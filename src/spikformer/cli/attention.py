@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from spikformer.cli.terminal import say
-from spikformer.vocabulary import SILENT
+from spikformer.messages import SILENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

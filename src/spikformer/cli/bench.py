@@ -125,7 +125,7 @@ def speed_of(batch_size: int, latencies: list[float]) -> Speed:
 def _plain(model: Any, threads: int) -> Callable[[Tensor], Tensor]:
     import torch
 
-    from spikformer.memory import keep_freed_memory
+    from spikformer.io import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(threads)

@@ -27,9 +27,9 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.disk import check_is_file
     from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.file import is_engine_file
+    from spikformer.io import check_is_file
 
     check_is_file(options.weights)
     if is_engine_file(options.weights):

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spikformer.cli.terminal import print_table, say
-from spikformer.vocabulary import SILENT
+from spikformer.messages import SILENT
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet

@@ -8,7 +8,7 @@ import torch
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from spikformer.cli.terminal import Terminal
-from spikformer.memory import resident_bytes
+from spikformer.io import resident_bytes
 from spikformer.runs.progress import Event, Started, describe_event
 from spikformer.training import Epoch, Iteration
 

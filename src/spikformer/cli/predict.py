@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spikformer.cli.terminal import print_table, say
-from spikformer.vocabulary import SILENT
+from spikformer.messages import SILENT
 
 if TYPE_CHECKING:
     from spikformer.engine import Engine
@@ -80,7 +80,7 @@ def _answer(model: SpikingNetwork | Engine, path: Path, top: int) -> dict[str, A
 
 def _write_csv(answers: list[dict[str, Any]], path: Path, top: int) -> None:
     """A row for each file: its classes and their probabilities, the likeliest first, and its error."""
-    from spikformer.disk import write_atomically
+    from spikformer.io import write_atomically
 
     columns = [name for number in range(1, top + 1) for name in (f"class_{number}", f"probability_{number}")]
     text = io.StringIO()

@@ -18,9 +18,9 @@ from rich.table import Table
 
 from spikformer.cli.arguments import parse_options
 from spikformer.cli.terminal import print_table, say
+from spikformer.messages import SILENT
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
-from spikformer.vocabulary import SILENT
 
 if TYPE_CHECKING:
     from spikformer.runs.folder import Run
@@ -112,7 +112,7 @@ def run(command: Command) -> int:
     from contextlib import nullcontext
 
     from spikformer.cli.live import LiveLine
-    from spikformer.memory import keep_freed_memory
+    from spikformer.io import keep_freed_memory
     from spikformer.runs.process import stop_on_signal
     from spikformer.runs.progress import Finished, Started, event_to_dict
     from spikformer.runs.train import train

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from spikformer.disk import cache_folder
+from spikformer.io import cache_folder
 
 
 class RemoteFile(NamedTuple):

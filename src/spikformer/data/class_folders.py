@@ -15,7 +15,7 @@ import numpy as np
 
 from spikformer.data.dataset import read_each
 from spikformer.data.splits import hold_out
-from spikformer.vocabulary import printable
+from spikformer.messages import printable
 
 logger = logging.getLogger(__name__)
 

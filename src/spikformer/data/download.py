@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from spikformer.data.addresses import RemoteFile, Source
-from spikformer.disk import umask
+from spikformer.io import umask
 
 _CHUNK_BYTES = 1 << 16
 

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import track
 
 from spikformer.data.archives import Member, archive_errors, tar_members, zip_members
-from spikformer.disk import umask
-from spikformer.vocabulary import printable
+from spikformer.io import umask
+from spikformer.messages import printable
 
 _STALE_SECONDS = 86_400
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import spikformer
-from spikformer.disk import cache_folder, write_atomically
 from spikformer.engine.native import build_engine
 from spikformer.engine.program import Builder, Neuron, Program
 from spikformer.engine.reference import GROUP_STEPS
+from spikformer.io import cache_folder, write_atomically
 
 if TYPE_CHECKING:
     from spikformer import _native

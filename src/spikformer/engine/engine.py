@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spikformer.card import ModelCard
-from spikformer.config import NetworkConfig
+from spikformer.config import NetworkConfig, check_frame
 from spikformer.engine.autotune import density_thresholds
 from spikformer.engine.file import Compiled, read_compiled, write_compiled
 from spikformer.engine.inputs import as_frame, as_frames
@@ -29,7 +29,6 @@ from spikformer.engine.native import MOST_THREADS, build_engine, call_lock, chos
 from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.program import Fire, Program, Value
 from spikformer.engine.reference import pack_spikes, unpack_spikes
-from spikformer.frames import check_frame
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork

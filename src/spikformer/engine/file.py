@@ -18,8 +18,8 @@ from spikformer.card import ModelCard, read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_of, config_of
 from spikformer.engine.program import OP_NAMES, OPS, Neuron, Op, Program
+from spikformer.messages import shown
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
-from spikformer.vocabulary import shown
 
 FORMAT = "spikformer-engine"
 FORMAT_VERSION = 2

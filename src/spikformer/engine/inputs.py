@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spikformer.frames import InputSize, check_frame, check_frames
+from spikformer.config import InputSize, check_frame, check_frames
 
 
 def as_frames(x: Any, size: InputSize) -> np.ndarray:

@@ -23,7 +23,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spikformer.vocabulary import shown
+from spikformer.messages import shown
 
 Kind = Literal["pixels", "spikes", "counts", "floats"]
 

@@ -24,9 +24,9 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from spikformer.disk import check_is_file
+from spikformer.io import check_is_file
+from spikformer.messages import printable
 from spikformer.pickles import Dialect, Name, RefusedError, read_pickle
-from spikformer.vocabulary import printable
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _TYPES = {

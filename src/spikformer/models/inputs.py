@@ -13,8 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from spikformer.config import NetworkConfig
-from spikformer.frames import check_frame, check_frames
+from spikformer.config import NetworkConfig, check_frame, check_frames
 from spikformer.layers.time import StreamState
 
 

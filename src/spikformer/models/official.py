@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from spikformer.config import ModelConfig
-from spikformer.disk import check_is_file
+from spikformer.io import check_is_file
+from spikformer.messages import printable
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
 from spikformer.presets import get_preset
-from spikformer.vocabulary import printable
 
 logger = logging.getLogger(__name__)
 

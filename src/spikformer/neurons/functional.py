@@ -18,7 +18,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from spikformer.vocabulary import Surrogate
+from spikformer.config import Surrogate
 
 SurrogateGradient = Callable[[Tensor], Tensor]
 """H − V_th to the derivative that stands in for that of Θ."""

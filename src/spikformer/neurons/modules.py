@@ -16,10 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spikformer.config import NetworkConfig, add_choice
+from spikformer.config import NetworkConfig, Surrogate, add_choice
 from spikformer.neurons.functional import Dynamics, SurrogateGradient
 from spikformer.neurons.multistep import multistep
-from spikformer.vocabulary import Surrogate
 
 NeuronFactory = Callable[[], nn.Module]
 """What layers make their neurons with: `LIF`, or `partial(LIF, v_threshold=0.5)`."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from spikformer.analysis.ablation import CellResult, Grid, Outcome, Variant
-from spikformer.disk import read_json, write_atomically
+from spikformer.io import read_json, write_atomically
+from spikformer.messages import did_you_mean
 from spikformer.runs.folder import Run
 from spikformer.training.recipe import Recipe, flat_settings
-from spikformer.vocabulary import did_you_mean
 
 _RESULT = "cell.json"
 _DECIDED_BY_DATA = ("model.num_classes", "model.in_channels")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spikformer.analysis.ablation import CellResult, Grid, Line, Variant, summarise
-from spikformer.disk import write_atomically
+from spikformer.io import write_atomically
 from spikformer.runs.cells import AblationFolder
 from spikformer.visualise.ablation import ablation_figure
 from spikformer.visualise.style import save_figure

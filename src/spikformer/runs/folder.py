@@ -20,7 +20,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from spikformer.disk import read_bounded, read_json
+from spikformer.io import read_bounded, read_json
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
 

@@ -17,7 +17,7 @@ from spikformer.analysis.recorder import Record
 from spikformer.analysis.single_neurons import LayerTraces, chosen_layer, stem_maps, trace_layer
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
-from spikformer.disk import read_json
+from spikformer.io import read_json
 from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from spikformer.analysis.ablation import CellResult
-from spikformer.memory import keep_freed_memory
+from spikformer.io import keep_freed_memory
 from spikformer.runs.cells import Cell
 from spikformer.runs.folder import Results, Run
 from spikformer.runs.measure import measure_cost

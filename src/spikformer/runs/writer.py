@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from spikformer.data import DataSet
-from spikformer.disk import TEMP_SUFFIX, read_json, remove_stale, write_atomically
+from spikformer.io import TEMP_SUFFIX, read_json, remove_stale, write_atomically
 from spikformer.models import SpikingNetwork, save
 from spikformer.runs.folder import Description, Results, Run
 from spikformer.runs.process import FolderLock

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from spikformer.config import ModelConfig
 from spikformer.data.augmentation import Augmentation
-from spikformer.vocabulary import did_you_mean, printable, shown
+from spikformer.messages import did_you_mean, printable, shown
 
 Precision = Literal["float32", "bfloat16", "float16"]
 _ADDED = ("max_samples", "freeze", "patience")

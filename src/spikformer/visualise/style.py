@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from spikformer.disk import write_atomically
+from spikformer.io import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

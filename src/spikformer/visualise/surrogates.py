@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spikformer.config import Surrogate
 from spikformer.neurons.functional import Dynamics, surrogate_gradient
 from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
-from spikformer.vocabulary import Surrogate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

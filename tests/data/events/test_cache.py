@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spikformer.data.events.cache import FrameCache
-from spikformer.disk import TEMP_SUFFIX, atomic_file
+from spikformer.io import TEMP_SUFFIX, atomic_file
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 2, 16, 16)).astype(np.uint8)  # noise: 2 KB, deflated or not
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.data.events.formats.numpy_files import read_array
-from spikformer.disk import TEMP_SUFFIX, remove_stale, write_atomically
+from spikformer.io import TEMP_SUFFIX, remove_stale, write_atomically
 
 logger = logging.getLogger(__name__)
 

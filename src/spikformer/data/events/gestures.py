@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spikformer.data.dataset import read_each
-from spikformer.vocabulary import printable
+from spikformer.messages import printable
 
 GESTURES = (
     "hand_clapping",

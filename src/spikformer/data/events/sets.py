@@ -17,7 +17,7 @@ from spikformer.data.events.samples import Clip, LabelledClips, RecordingSamples
 from spikformer.data.options import DataOptions
 from spikformer.data.splits import VALIDATION_SHARE, complete_splits, first_of_each_class, hold_out
 from spikformer.data.unpacking import unpack
-from spikformer.disk import cache_folder
+from spikformer.io import cache_folder
 
 RECORDINGS = Kind("recordings", ENDINGS)
 AEDAT = Kind("recordings", (".aedat",))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from spikformer import pickles
+from spikformer.messages import printable
 from spikformer.pickles import Dialect, Name, RefusedError, as_text
-from spikformer.vocabulary import printable
 
 
 class _Bytes:

@@ -15,7 +15,7 @@ from typing import Any
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.program import Program
-from spikformer.vocabulary import shown
+from spikformer.messages import shown
 
 Lower = Callable[[Any, Arrays], Program]
 

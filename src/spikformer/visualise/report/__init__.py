@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from spikformer.disk import write_atomically
+from spikformer.io import write_atomically
 from spikformer.visualise.report import drawing, numbers, wording
 from spikformer.visualise.report.content import Report, Run, Sample, Weights
 

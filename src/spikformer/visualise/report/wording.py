@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, Order
+from spikformer.messages import SILENT
 from spikformer.visualise.report.content import Report, Run
 from spikformer.visualise.report.numbers import count, duration, energy, energy_in, energy_unit, percent, setting
-from spikformer.vocabulary import SILENT
 
 Bar = tuple[str, float, str]
 """A row of a bar list: its name, its share, and a remark."""

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.data.events.formats.source import CHIPS, count_events, read_source, size_of_chip, text_header, unwrap
+from spikformer.messages import printable
 from spikformer.sampling import Recording
-from spikformer.vocabulary import printable
 
 
 def read_aedat2(path: Path) -> Recording:

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.data.events.formats.source import CHIPS, read_source, size_of_chip, smallest_size, text_header
+from spikformer.messages import printable
 from spikformer.sampling import Recording
-from spikformer.vocabulary import printable
 
 _HEADER = struct.Struct("<hhiiiiii")
 _POLARITY = 1

@@ -18,8 +18,8 @@ from spikformer.data.events.formats.source import (
     text_header,
     unwrap,
 )
+from spikformer.messages import printable
 from spikformer.sampling import Recording
-from spikformer.vocabulary import printable
 
 _CD_TYPES = (0, 12)  # Event2d and EventCD: one layout under two names
 

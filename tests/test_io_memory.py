@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import resource, sys, torch
-from spikformer.memory import keep_freed_memory
+from spikformer.io import keep_freed_memory
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.disk import TEMP_SUFFIX, atomic_file, write_atomically
+from spikformer.io import TEMP_SUFFIX, atomic_file, write_atomically
 
 pytestmark = pytest.mark.core
 
 WRITE = """
 import os, signal, sys
 from pathlib import Path
-from spikformer.disk import atomic_file, write_atomically
+from spikformer.io import atomic_file, write_atomically
 """
 
 

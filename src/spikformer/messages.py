@@ -1,13 +1,7 @@
-"""The words that config fields may hold, so that every room spells them the same; and how messages show words."""
+"""How messages to users show words and values, and the one about silent networks that every verb gives."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Literal
-
-Attention = Literal["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
-Neuron = Literal["lif", "if", "plif", "relu", "gelu"]
-Surrogate = Literal["sigmoid", "arctan"]
-LinearInit = Literal["trunc_normal", "torch"]
 
 SILENT = (
     "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
