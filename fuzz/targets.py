@@ -228,7 +228,7 @@ def _weights_seeds(folder: Path) -> Iterator[bytes]:
 def _state_seeds(folder: Path) -> Iterator[bytes]:
     model = sf.Spikformer(CONFIG)
     optimiser = torch.optim.AdamW(model.parameters())
-    progress = Progress(epoch=1, step=3, history=[{"epoch": 1, "train_loss": 2.0}])
+    progress = Progress(epoch=1, iteration=3, history=[{"epoch": 1, "train_loss": 2.0}])
     save_state(
         folder / "s.safetensors",
         Recipe(model=CONFIG, data_set="digits").to_dict(),

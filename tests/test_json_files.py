@@ -47,8 +47,8 @@ FILES = {
 def test_parsing_the_largest_file_takes_the_memory_that_is_stated(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(FILES[name])
-    imports = "import sys; from pathlib import Path; from spikformer.training import RunFolder\n"
-    imports += "from spikformer.training.bounded import read_json"
+    imports = "import sys; from pathlib import Path; from spikformer.runs.folder import Run\n"
+    imports += "from spikformer.io import read_json"
     code = """
 path = Path(sys.argv[1])
 if path.suffix == ".json":
@@ -56,7 +56,7 @@ if path.suffix == ".json":
 else:
     path = path.rename(path.with_name("metrics.csv"))
     try:
-        RunFolder(path.parent).read_metrics()
+        Run(path.parent).metrics
     except ValueError as error:
         assert str(path) in str(error), error
 """

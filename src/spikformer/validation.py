@@ -26,11 +26,11 @@ class FieldError(ValueError):
     """A field with a value that it cannot have. `field` is its name."""
 
     def __init__(self, field: str, message: str) -> None:
-        super().__init__(field, message)  # both, so that it survives pickling
+        super().__init__(message)
         self.field = field
 
-    def __str__(self) -> str:
-        return str(self.args[1])
+    def __reduce__(self) -> tuple[type[FieldError], tuple[str, str]]:
+        return FieldError, (self.field, str(self))
 
 
 def count(default: int, least: int = 1) -> Any:

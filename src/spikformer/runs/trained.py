@@ -57,6 +57,8 @@ def load_answering(path: Path) -> SpikingNetwork | Engine:
     from spikformer.engine import load_engine
 
     engine = load_engine(path)
+    if getattr(engine, "config", None) is None:
+        raise ValueError(f"{path} holds a program without the config of its network; compile the weights again.")
     _check_trained(engine, path)
     return engine
 

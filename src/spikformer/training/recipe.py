@@ -80,8 +80,9 @@ class Recipe:
             if getattr(self, name) is not None:
                 self._check_count(name, 1)
         patterns: Any = self.freeze
-        if not isinstance(patterns, list | tuple) or not all(isinstance(pattern, str) for pattern in patterns):
-            raise ValueError(f"freeze must be patterns of parameter names, got {patterns!r}.")
+        listed = isinstance(patterns, list | tuple) and len(patterns) <= 1000
+        if not listed or not all(isinstance(pattern, str) and pattern.isprintable() for pattern in patterns):
+            raise ValueError(f"freeze must be at most 1000 patterns of parameter names, got {shown(patterns)}.")
         object.__setattr__(self, "freeze", tuple(patterns))
         for name in ("final_learning_rate", "warmup_epochs", "warmup_learning_rate", "weight_decay"):
             self._check_number(name, 0.0, inclusive=True)
