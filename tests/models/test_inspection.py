@@ -98,6 +98,24 @@ def test_what_the_config_builds_is_taken(overrides: dict) -> None:
     assert check_as_configured(model, "save") is None  # raises for what it does not take
 
 
+PATCHES: dict[str, Callable[[sf.Spikformer], tuple[nn.Module, str]]] = {
+    "gain": lambda model: (model.blocks[0].mlp.hidden.neuron, "gain"),
+    "pooled": lambda model: (model.blocks[0].attention.mixing, "pooled"),
+    "encode": lambda model: (model, "encode"),
+}
+
+
+@pytest.mark.parametrize("find", PATCHES.values(), ids=PATCHES)
+def test_methods_replaced_on_an_instance_raise(find: Callable, tmp_path: Path) -> None:
+    model = small()
+    module, name = find(model)
+    setattr(module, name, getattr(module, name))
+    with pytest.raises(ValueError, match=name):
+        sf.save(model, tmp_path / "x.safetensors")
+    with pytest.raises(ValueError, match=name):
+        sf.compile_engine(model)
+
+
 def test_other_norms_watching_and_a_plain_linear_head_are_taken(tmp_path: Path) -> None:
     model, x = small(), frames_for(small().config, batch_size=2)
     expected = sf.compile_engine(model)(x)

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from onnx.reference import ReferenceEvaluator
 from torch.utils.tensorboard import SummaryWriter
 
 import spikformer as sf
@@ -68,3 +70,16 @@ def test_tensorboard_draws_the_graph(tmp_path: Path) -> None:
         writer.add_graph(model, frames_for(model.config, batch_size=2, dtype=torch.float32))
     (log,) = tmp_path.iterdir()
     assert b"head" in log.read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning", "ignore::UserWarning")
+def test_an_onnx_file_of_the_trace_is_the_model_on_any_batch(tmp_path: Path) -> None:
+    model = small("spikformer_tiny_digits")
+    x = frames_for(model.config, batch_size=3, dtype=torch.float32)
+    path = tmp_path / "model.onnx"
+    torch.onnx.export(model, (x,), path, dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+    runtime = ReferenceEvaluator(str(path))
+    for batch_size in (1, 4):
+        x = frames_for(model.config, batch_size=batch_size, dtype=torch.float32, seed=batch_size)
+        (found,) = runtime.run(None, {"x": x.numpy()})
+        np.testing.assert_allclose(found, model(x).detach().numpy(), atol=1e-5)

@@ -155,7 +155,10 @@ def read_tensor(file: TensorFile, name: str, device: str = "cpu") -> Tensor:
     entry = file.entries[name]
     if entry.dtype not in _DTYPES:
         raise ValueError(f"{file.path}: {shown(name)} is {entry.dtype}, expected one of {', '.join(_DTYPES)}.")
-    tensor = torch.empty(entry.shape, dtype=_DTYPES[entry.dtype], device=device)
+    try:
+        tensor = torch.empty(entry.shape, dtype=_DTYPES[entry.dtype], device=device)
+    except RuntimeError:  # a sparse file may be larger than memory
+        raise ValueError(f"{file.path}: {shown(name)} {list(entry.shape)} does not fit into memory.") from None
     if device == "cpu":
         file.read_into(name, tensor.view(torch.int16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy())
     return tensor

@@ -73,8 +73,9 @@ def _difference(module: nn.Module | None, expected: nn.Module | None) -> str | N
         return "is missing"
     if type(module) not in (type(expected), *_EQUIVALENT.get(type(expected), ())):
         return f"is a {_title(module)} instead of a {_title(expected)}"
-    if "forward" in vars(module):
-        return "has a forward of its own"
+    methods = (name for name, value in vars(module).items() if callable(value) and hasattr(type(module), name))
+    if own := next(methods, None):
+        return f"has a {own} of its own"
     for name, value in vars(expected).items():
         if not name.startswith("_") and name not in _FREE and vars(module).get(name) != value:
             return f"has {name} = {vars(module).get(name)!r} instead of {value!r}"

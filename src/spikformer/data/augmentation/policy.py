@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from math import inf, isfinite
 from typing import Any, Literal, get_args
 
-from spikformer.messages import did_you_mean
+from spikformer.messages import did_you_mean, shown
 
 Geometric = Literal["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 Colour = Literal[
@@ -68,15 +68,15 @@ class Augmentation:
     def _check_operations(self) -> None:
         given: Any = self.operations
         if not isinstance(given, list | tuple):
-            raise ValueError(f"operations must be a tuple of names, got {given!r}; write ({given!r},) for one.")
+            raise ValueError(f"operations must be a tuple of names, got {shown(given)}; write (name,) for one.")
         object.__setattr__(self, "operations", tuple(given))
         for name in self.operations:
             if name not in OPERATIONS:
                 hint = did_you_mean(name, OPERATIONS, f"choose from {', '.join(OPERATIONS)}.")
-                raise ValueError(f"There is no operation {name!r}; {hint}")
+                raise ValueError(f"There is no operation {shown(name)}; {hint}")
         rounds: Any = self.num_operations
         if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
-            raise ValueError(f"num_operations must be a whole number of at least 1, got {rounds!r}.")
+            raise ValueError(f"num_operations must be an integer of at least 1, got {shown(rounds)}.")
 
     def _check_numbers(self) -> None:
         for name in ("flip", "operation_probability", "erase", "mix_probability", "cutmix_share", "label_smoothing"):
@@ -91,7 +91,7 @@ class Augmentation:
         number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
         if not number or not 0 <= value <= highest:
             wanted = f"between 0 and {highest:g}" if isfinite(highest) else "finite and at least 0"
-            raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+            raise ValueError(f"{name} must be {wanted}, got {shown(value)}.")
 
     def _check_effects(self) -> None:
         idle: dict[str, str] = {}
@@ -108,7 +108,7 @@ class Augmentation:
             value = getattr(self, field.name)
             if field.name in idle and value != field.default:
                 raise ValueError(
-                    f"{field.name} has no effect {idle[field.name]}, got {value!r}; leave it {field.default!r}."
+                    f"{field.name} has no effect {idle[field.name]}, got {shown(value)}; leave it {field.default!r}."
                 )
 
 
