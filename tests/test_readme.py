@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.analysis.golden import FOLDER
+from spikformer.analysis.specimens import GOLDEN_FOLDER
 from spikformer.cli import VERBS
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def test_python_runs(tmp_path: Path) -> None:
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
     """As printed, but for the length of training, and with a real checkpoint in the place of CHECKPOINT."""
     assert {command.split()[0] for command in COMMANDS} == set(VERBS)
-    shutil.copy(FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
+    shutil.copy(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
     for command in COMMANDS:
         words = command.replace("--num-heads 12", "--num-heads 4").split()
         words += ["--epochs", "1"] if words[0] in ("train", "ablate") else []
