@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from spikformer.visualise.events_and_spikes import events_and_spikes_figure
+from spikformer.visualise.mosaic import NO_EVENT_COLOUR, OFF_COLOUR, ON_COLOUR
 from spikformer.visualise.style import save_figure
-from spikformer.visualise.tiles import NO_EVENT_COLOUR, OFF_COLOUR, ON_COLOUR
 
 YELLOW = (240, 228, 66)
 SIDE = 4 * 48

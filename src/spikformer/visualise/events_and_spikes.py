@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.visualise.mosaic import mosaic
-from spikformer.visualise.tiles import (
+from spikformer.visualise.mosaic import (
     EVENT_LEGEND,
     Colour,
     brightest_count,
     enlarged,
     event_picture,
     lit,
+    mosaic,
     tile_side,
 )
 

@@ -105,7 +105,7 @@ def draw_inputs(firing: FiringReport, name: str = "inputs") -> Drawing:
 
 def draw_attention(sample: Sample, name: str = "attention") -> Drawing | None:
     from spikformer.visualise.attention_maps import attention_figure
-    from spikformer.visualise.tiles import sample_picture
+    from spikformer.visualise.mosaic import sample_picture
 
     if sample.attention is None:
         return None
