@@ -47,6 +47,22 @@ def test_the_tree_exists() -> None:
         assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
 
 
+def test_files_of_the_architecture_exist() -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().split("## Tensors")[0]
+    for row in re.findall(r"^\| `.*$", table, re.MULTILINE):
+        rooms = re.findall(r"`([\w/]+/)`", row.split("|")[1])
+        for name in re.findall(r"`([\w/]+\.(?:py|cpp|hpp))`", row):
+            places = [ROOT / room / name for room in ("src/spikformer", *rooms)]
+            places += [ROOT / "src/spikformer" / room / name for room in rooms]
+            assert any(place.exists() for place in places), name
+
+
+def test_files_to_touch_exist() -> None:
+    lists = (ROOT / "CONTRIBUTING.md").read_text().split("## Adding a …")[1]
+    for name in re.findall(r"`([\w.]+(?:/[\w.]+)+/?)`", lists):
+        assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
+
+
 def test_the_python_of_the_documentation_runs(tmp_path: Path) -> None:
     pages = sorted((ROOT / "docs").glob("*.md"))
     snippets = [text for page in pages for text in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]

@@ -205,8 +205,8 @@ def keep_freed_memory() -> bool:
     """Tell glibc to reuse large blocks instead of returning them; False where there is no glibc.
 
     PyTorch asks the C library for every large tensor anew, and glibc hands each one back to the kernel when it is
-    freed; the kernel then zeroes the same pages again, which on a CPU can take as long as the arithmetic. The memory that a
-    process once needed stays its own until it ends.
+    freed; the kernel then zeroes the same pages again, which on a CPU can take as long as the arithmetic. The memory
+    that a process once needed stays its own until it ends.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
