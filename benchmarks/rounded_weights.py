@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.engine.engine import Engine
-from spikformer.engine.lowering.sources import from_model
-from spikformer.engine.program import Convolve, Program
+from spikformer.engine.lowering import from_model
+from spikformer.engine.ops import Convolve
+from spikformer.engine.program import Program
 from spikformer.runs.measure import prepared_batches
 from spikformer.runs.trained import load_trained, open_data
 

@@ -13,7 +13,7 @@ import torch
 from tests.faults import BROKEN, FULL, fail_each, fault
 
 import spikformer as sf
-from spikformer.analysis.golden import FOLDER
+from spikformer.analysis.specimens import GOLDEN_FOLDER
 from spikformer.cli import main
 from spikformer.data import open_dataset
 from spikformer.data.events.cache import FrameCache
@@ -142,7 +142,7 @@ def test_what_an_epoch_leaves(tmp_path: Path) -> None:
 def test_importing_and_compiling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As commands, which end with 1 and a message."""
     weights, engine = tmp_path / "imported.safetensors", tmp_path / "net.engine"
-    imports = ["import", str(FOLDER / "official_timm_checkpoint.pth.tar"), "--num-heads", "4"]
+    imports = ["import", str(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar"), "--num-heads", "4"]
     commands = [[*imports, "--output", str(weights)], ["compile", str(weights), "--output", str(engine)]]
 
     def run(words: list[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.analysis.golden import FOLDER
+from spikformer.analysis.specimens import GOLDEN_FOLDER
 from spikformer.cli import VERBS
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def test_python_runs(tmp_path: Path) -> None:
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
     """As printed, but for the length of training, and with a real checkpoint in the place of CHECKPOINT."""
     assert {command.split()[0] for command in COMMANDS} == set(VERBS)
-    shutil.copy(FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
+    shutil.copy(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
     for command in COMMANDS:
         words = command.replace("--num-heads 12", "--num-heads 4").split()
         words += ["--epochs", "1"] if words[0] in ("train", "ablate") else []
@@ -44,6 +44,22 @@ def test_commands_run_in_their_order(tmp_path: Path) -> None:
 def test_the_tree_exists() -> None:
     tree = README.split("## What is where")[1].split("Read these five")[0]
     for name in re.findall(r"^ {4,6}([\w./]+/|\w+\.py)", tree, re.MULTILINE):
+        assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
+
+
+def test_files_of_the_architecture_exist() -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().split("## Tensors")[0]
+    for row in re.findall(r"^\| `.*$", table, re.MULTILINE):
+        rooms = re.findall(r"`([\w/]+/)`", row.split("|")[1])
+        for name in re.findall(r"`([\w/]+\.(?:py|cpp|hpp))`", row):
+            places = [ROOT / room / name for room in ("src/spikformer", *rooms)]
+            places += [ROOT / "src/spikformer" / room / name for room in rooms]
+            assert any(place.exists() for place in places), name
+
+
+def test_files_to_touch_exist() -> None:
+    lists = (ROOT / "CONTRIBUTING.md").read_text().split("## Adding a …")[1]
+    for name in re.findall(r"`([\w.]+(?:/[\w.]+)+/?)`", lists):
         assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
 
 

@@ -24,8 +24,7 @@ from spikformer.data.images.sets import IMAGENET_NORMALISATION as NORMAL
 from spikformer.io import write_atomically
 from spikformer.preprocessing import Preprocessing
 from spikformer.sampling import evaluation_crop, to_frames
-from spikformer.visualise.mosaic import mosaic
-from spikformer.visualise.tiles import EVENT_LEGEND, NO_EVENT_COLOUR, brightest_count, event_tile, image_tile
+from spikformer.visualise.mosaic import EVENT_LEGEND, NO_EVENT_COLOUR, brightest_count, event_tile, image_tile, mosaic
 
 FOLDER = Path(__file__).parent
 SIDE = 192

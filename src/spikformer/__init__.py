@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spikformer.analysis.energy import measure_energy
+    from spikformer.analysis.operations import summary
     from spikformer.analysis.recorder import record
-    from spikformer.analysis.summary import summary
     from spikformer.card import ModelCard
     from spikformer.config import ModelConfig
     from spikformer.engine import compile_engine, load_engine
@@ -44,7 +44,7 @@ _HOME = {
     "register_attention": "spikformer.layers",
     "register_neuron": "spikformer.neurons",
     "save": "spikformer.models",
-    "summary": "spikformer.analysis.summary",
+    "summary": "spikformer.analysis.operations",
     "train": "spikformer.runs.train",
 }
 

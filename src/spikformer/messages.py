@@ -10,7 +10,7 @@ SILENT = (
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown word: the nearest known one, or something else to do."""
+    """The end of an error message about an unknown word: the nearest known one, or something else to do."""
     near = get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.7)
     return f"did you mean {near[0]!r}?" if near else otherwise
 

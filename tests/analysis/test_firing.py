@@ -183,7 +183,7 @@ def test_no_more_than_one_batch_is_alive(model: Spikformer) -> None:
     assert kept < 22 * 4 * len(firing.inputs), "a few numbers a step, whatever the samples"
 
 
-def test_wrong_batches_are_sentences(model: Spikformer) -> None:
+def test_wrong_batches_raise(model: Spikformer) -> None:
     image, config = frames_for(model.config, 2), model.config
     with pytest.raises(ValueError, match="there were none; give at least one batch"):
         measure_firing(model, [])

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import spikformer as sf
-from spikformer.analysis.golden import FOLDER
+from spikformer.analysis.specimens import GOLDEN_FOLDER
 from spikformer.cli import VERBS
 from spikformer.cli.models import count_parameters
 from spikformer.models import Spikformer
@@ -138,7 +138,7 @@ def test_verify_holds_without_the_native_core(run) -> None:
 
 
 def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path, run) -> None:
-    for path in FOLDER.glob("*.safetensors"):
+    for path in GOLDEN_FOLDER.glob("*.safetensors"):
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
             metadata = file.metadata()
@@ -167,7 +167,7 @@ def test_an_output_that_cannot_be_a_folder(tmp_path: Path, run) -> None:
 
 
 def test_import_official(tmp_path: Path, run) -> None:
-    source = FOLDER / "official_timm_checkpoint.pth.tar"
+    source = GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar"
     output = tmp_path / "ours.safetensors"
     result = run("import", source, "--num-heads", 4, "--output", output)
     assert "Spikformer-2-32: " in result.stdout
@@ -182,7 +182,7 @@ def test_import_official(tmp_path: Path, run) -> None:
 
 def test_import_never_overwrites_its_source(tmp_path: Path, run) -> None:
     source = tmp_path / "weights.safetensors"
-    golden = FOLDER / "cifar10.safetensors"
+    golden = GOLDEN_FOLDER / "cifar10.safetensors"
     source.write_bytes(golden.read_bytes())
     for output in (source, tmp_path / "weights.pth"):
         text = run("import", source, "--num-heads", 4, "--output", output, code=2).stderr
@@ -210,7 +210,7 @@ def colours(tmp_path: Path) -> Path:
 
 
 def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: Path, tmp_path: Path, run_here) -> None:
-    source, output = FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
+    source, output = GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
     words = ("import", source, "--num-heads", 4, "--output", output)
     run_here(*words, "--data-set", "image_folder", "--data", colours)
     card = sf.load(output).card
@@ -230,7 +230,7 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
 
 
 def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path: Path, refusal) -> None:
-    source, output = FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
+    source, output = GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
     words = (source, "--num-heads", 4, "--output", output)
 
     def mistake(*more: object) -> str:
@@ -251,7 +251,7 @@ def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path
 
 
 def test_import_needs_the_size_that_a_checkpoint_does_not_tell(tmp_path: Path, refusal, run_here) -> None:
-    checkpoint = torch.load(FOLDER / "official_timm_checkpoint.pth.tar", weights_only=False)
+    checkpoint = torch.load(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", weights_only=False)
     torch.save(checkpoint["state_dict"], tmp_path / "bare.pth")
     words = (tmp_path / "bare.pth", "--num-heads", 4, "--data-set", "digits")
     assert "does not tell the size of its images; give --image-size with --data-set" in refusal("import", *words)

@@ -12,7 +12,7 @@ from PIL import Image
 import spikformer as sf
 from spikformer.data import open_dataset
 from spikformer.engine.engine import Engine
-from spikformer.engine.file import Compiled
+from spikformer.engine.program import Compiled
 from spikformer.runs.trained import load_answering, load_trained, open_data
 
 VERBS = [

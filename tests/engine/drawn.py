@@ -1,4 +1,4 @@
-"""What the tests of kernels draw and compare with, and the instruction sets that run here."""
+"""Hypothesis strategies and comparisons for tests of kernels, and the instruction sets that run here."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from spikformer import _native
 from spikformer.engine.native import chosen_instructions
+from spikformer.engine.ops import Neuron
 
 
 def _runs_here(name: str) -> bool:
@@ -26,6 +27,7 @@ needs_integers = pytest.mark.skipif(
 quickly = settings(max_examples=60, deadline=None)
 densities = st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0])  # from silence to all ones
 seeds = st.integers(0, 10**6)
+NEURONS = (Neuron(0.5, 1, 1, 0), Neuron(1, 0, 1, 0), Neuron(0.25, 1, 0.5, -0.25))  # LIF, IF, a neuron with a rest
 
 
 def draw_spikes(rng: np.random.Generator, density: float, *shape: int) -> np.ndarray:

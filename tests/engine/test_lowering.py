@@ -16,7 +16,8 @@ import spikformer as sf
 from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.engine.engine import Engine
 from spikformer.engine.lowering import Arrays, lower, register_lowering
-from spikformer.engine.program import Builder, Neuron, Program
+from spikformer.engine.ops import Neuron
+from spikformer.engine.program import Builder, Program
 
 pytestmark = pytest.mark.core
 

@@ -19,10 +19,10 @@ from safetensors.torch import save_file
 from tests.limits import run_limited
 
 import spikformer as sf
-from spikformer.analysis.golden import FOLDER, VARIANTS, load_golden
+from spikformer.analysis.specimens import GOLDEN_FOLDER, VARIANTS, load_golden
 from spikformer.models.official import translate
 
-CHECKPOINT = FOLDER / "official_timm_checkpoint.pth.tar"
+CHECKPOINT = GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar"
 
 
 @pytest.fixture(autouse=True)

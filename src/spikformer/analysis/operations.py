@@ -1,4 +1,4 @@
-"""How many multiply-accumulates (MACs) each layer needs, from the shapes it sees.
+"""A network layer by layer, from the shapes it sees: multiply-accumulates (MACs), outputs and parameters.
 
 Batch norms fold into the weights before them, and neurons, pools and residual sums multiply nothing, so three kinds of
 layer are counted: convolutions, linear layers and the product of Q, K and V. Nothing is skipped in silence: a module of
@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from spikformer.analysis.conventions import Order, Runtime
-from spikformer.analysis.recorder import has_maps
+from spikformer.analysis.recorder import has_maps, spikes_in
 from spikformer.layers.attention import TokenMixing
 from spikformer.layers.sync_norm import SyncedBatchNorm
 from spikformer.models import SpikingNetwork
+from spikformer.models.inspection import unwrap
 from spikformer.neurons import Activation, SpikingNeuron
 
 _FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation, nn.Identity)
@@ -49,22 +50,26 @@ def count_operations(model: SpikingNetwork, image_size: tuple[int, int] | None =
     size = image_size or model.config.image_size
     if size is None:
         raise ValueError("This model's config leaves image_size open, and operations depend on it; give one.")
-    shapes_only = deepcopy(model).to("meta").eval()
+    shapes_only = _without_data(model)
     counted: list[LayerOperations] = []
-    handles = []
     for name, module in shapes_only.named_modules():
         _check_known(name, module)
-        for watchers in (module._forward_hooks, module._forward_pre_hooks):
-            watchers.clear()  # a copy is nothing to those who watch the model
         if isinstance(module, nn.Conv2d | nn.Linear | TokenMixing):
-            handles.append(module.register_forward_hook(_counting(name, counted)))
+            module.register_forward_hook(_counting(name, counted))
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
         shapes_only(torch.empty(1, model.config.in_channels, *size, device="meta", dtype=model.like.dtype))
-    for handle in handles:
-        handle.remove()
     _check_complete(counted, counter.get_total_flops() // 2, model.config.time_steps)
     return counted
+
+
+def _without_data(model: SpikingNetwork) -> SpikingNetwork:
+    """A copy with shapes alone, and without the hooks of those who watch the model."""
+    copy = deepcopy(model).to("meta").eval()
+    for module in copy.modules():
+        module._forward_hooks.clear()
+        module._forward_pre_hooks.clear()
+    return copy
 
 
 def _counting(name: str, counted: list[LayerOperations]) -> Callable[..., None]:
@@ -112,3 +117,74 @@ def _check_complete(counted: list[LayerOperations], seen_by_torch: int, time_ste
             f"PyTorch sees {seen_by_torch:,} multiply-accumulates in this model and its layers explain {ours:,}; add "
             "the difference to analysis/operations.py, so that no energy is left out."
         )
+
+
+@dataclass(frozen=True)
+class LayerSummary:
+    """One layer that computes something itself; what only holds others is left out."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    """Of what leaves it for one sample in one time step."""
+    num_parameters: int
+    macs: int
+    """For one sample in one time step."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The layers of a network in the order they run; `print` shows a table."""
+
+    title: str
+    layers: tuple[LayerSummary, ...]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(layer.num_parameters for layer in self.layers)
+
+    @property
+    def macs(self) -> int:
+        """Of one sample in one time step."""
+        return sum(layer.macs for layer in self.layers)
+
+    def __str__(self) -> str:
+        rows = [("layer", "kind", "output", "parameters", "MACs")]
+        rows += [
+            (layer.name, layer.kind, "×".join(map(str, layer.shape)), f"{layer.num_parameters:,}", f"{layer.macs:,}")
+            for layer in self.layers
+        ]
+        rows.append((self.title, "", "", f"{self.num_parameters:,}", f"{self.macs:,}"))
+        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        lines = []
+        for row in rows:
+            left = "  ".join(word.ljust(width) for word, width in zip(row[:3], widths[:3], strict=True))
+            lines.append("  ".join((left, row[3].rjust(widths[3]), row[4].rjust(widths[4]))))
+        return "\n".join(lines)
+
+
+def summary(model: nn.Module, image_size: tuple[int, int] | None = None) -> Summary:
+    """What a network is made of. `image_size` is needed only where the config leaves it open."""
+    network = unwrap(model, "summary")
+    macs = {layer.name: layer.macs for layer in count_operations(network, image_size)}
+    shapes_only = _without_data(network)
+    found: dict[str, LayerSummary] = {}
+    for name, module in shapes_only.named_modules():
+        if not any(True for _ in module.children()):
+            module.register_forward_hook(_describing(name, macs.get(name, 0), found))
+    size = image_size or network.config.image_size
+    frame = torch.empty(1, 1, network.config.in_channels, *size, device="meta", dtype=network.like.dtype)
+    with torch.no_grad():
+        shapes_only(frame)
+    return Summary(network.config.title, tuple(found.values()))
+
+
+def _describing(name: str, macs: int, found: dict[str, LayerSummary]) -> Callable[..., None]:
+    def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor | tuple[Tensor, Tensor]) -> None:
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        samples = spikes_in(output)
+        over_time = samples.shape[:2] == (1, 1)  # neurons see [T, B, …], other layers [T·B, …]
+        shape = tuple(samples.shape[2:] if over_time else samples.shape[1:])
+        found[name] = LayerSummary(name, type(module).__name__, shape, parameters, macs)
+
+    return hook

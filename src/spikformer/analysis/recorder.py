@@ -46,7 +46,7 @@ class AttentionRecord:
 
 
 class _Start(NamedTuple):
-    """A neuron layer as the pass found it; τ may be learnt, and a stream goes on from a voltage."""
+    """A neuron layer as the pass found it; τ may be learnt, and a stream resumes from a voltage."""
 
     voltage: Tensor | None
     gain: float

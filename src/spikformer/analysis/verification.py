@@ -16,9 +16,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from spikformer.analysis.golden import FOLDER, VARIANTS, Golden, load_golden
 from spikformer.analysis.recorder import spike_counts
-from spikformer.analysis.specimens import frames_for, random_spikes, shrunk, specimen
+from spikformer.analysis.specimens import (
+    GOLDEN_FOLDER,
+    VARIANTS,
+    Golden,
+    frames_for,
+    load_golden,
+    random_spikes,
+    shrunk,
+    specimen,
+)
 from spikformer.config import ModelConfig
 from spikformer.layers.attention import key_value_first, query_key_first
 from spikformer.layers.linear import batch_invariant
@@ -50,7 +58,7 @@ class Check:
     holds: bool
 
 
-def checks(golden_folder: Path = FOLDER) -> Iterator[Callable[[], list[Check]]]:
+def checks(golden_folder: Path = GOLDEN_FOLDER) -> Iterator[Callable[[], list[Check]]]:
     """Every check, not yet run, so that a caller can show progress."""
     for variant in VARIANTS:
         yield partial(_golden_parity, variant, golden_folder)

@@ -106,7 +106,7 @@ def _check(options: Options, model: SpikingNetwork) -> None:
 def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
     from spikformer.runs.watching import attention_grids
     from spikformer.visualise.attention_maps import attention_figure
-    from spikformer.visualise.tiles import sample_picture
+    from spikformer.visualise.mosaic import sample_picture
 
     maps = attention_grids(model, watched, options.head)  # [blocks, T, n_h, n_w]
     if options.step is not None and not 1 <= options.step <= maps.shape[1]:

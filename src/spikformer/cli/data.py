@@ -158,8 +158,7 @@ def _open(options: Show | Check, time_steps: int | None = None) -> DataSet:
 
 def _sheet(data: DataSet, split: str, num_rows: int, num_columns: int) -> Figure:
     """Samples of every class in a row; of events, the frames of one."""
-    from spikformer.visualise.mosaic import mosaic
-    from spikformer.visualise.tiles import EVENT_LEGEND
+    from spikformer.visualise.mosaic import EVENT_LEGEND, mosaic
 
     samples = data.split(split)
     present = sorted(set(samples.labels.tolist()))
@@ -186,7 +185,7 @@ def _tiles(data: DataSet, split: str, label: int, num_columns: int) -> list[np.n
     """The first samples of a class that can be read; of events, the frames of the first."""
     import numpy as np
 
-    from spikformer.visualise.tiles import brightest_count, event_tile, image_tile, tile_side
+    from spikformer.visualise.mosaic import brightest_count, event_tile, image_tile, tile_side
 
     samples = data.split(split)
     side = tile_side(*data.size)

@@ -208,7 +208,7 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
 
 def _raster(options: Raster) -> dict[Path, Figure]:
     from spikformer.analysis.single_neurons import chosen_layer, trace_layer
-    from spikformer.visualise.rasters import membrane_figure, raster_figure
+    from spikformer.visualise.spikes import membrane_figure, raster_figure
 
     if options.neurons < 1:
         raise ValueError(f"--neurons must be at least 1, got {options.neurons}.")
@@ -224,7 +224,7 @@ def _raster(options: Raster) -> dict[Path, Figure]:
 
 def _events(options: Events) -> Figure:
     from spikformer.analysis.single_neurons import stem_maps
-    from spikformer.visualise.events_and_spikes import events_and_spikes_figure
+    from spikformer.visualise.spikes import events_and_spikes_figure
 
     _, watched = _watch_one(options)
     if watched.sample.ndim != 4:

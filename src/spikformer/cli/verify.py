@@ -32,7 +32,7 @@ class Options:
 def run(options: Options) -> int:
     import torch
 
-    from spikformer.analysis.golden import FOLDER
+    from spikformer.analysis.specimens import GOLDEN_FOLDER
     from spikformer.analysis.verification import checks
     from spikformer.neurons import multistep as backend
 
@@ -40,7 +40,7 @@ def run(options: Options) -> int:
     core = backend.describe()
     torch.set_num_threads(1)  # networks this small only wait for a second thread, on a busy machine for long
     started = time.perf_counter()
-    pending = list(checks(options.golden or FOLDER))
+    pending = list(checks(options.golden or GOLDEN_FOLDER))
     progress = track(pending, "Checking", console=Terminal(stderr=True), transient=True, disable=options.json)
     results = [result for check in progress for result in check()]
     seconds = time.perf_counter() - started

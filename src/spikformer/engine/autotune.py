@@ -18,7 +18,8 @@ import numpy as np
 
 import spikformer
 from spikformer.engine.native import build_engine
-from spikformer.engine.program import Builder, Neuron, Program
+from spikformer.engine.ops import Neuron
+from spikformer.engine.program import Builder, Program
 from spikformer.engine.reference import GROUP_STEPS
 from spikformer.io import cache_folder, write_atomically
 

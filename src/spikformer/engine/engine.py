@@ -14,51 +14,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from numbers import Integral
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from spikformer.card import ModelCard
-from spikformer.config import NetworkConfig, check_frame
+from spikformer.config import NetworkConfig
 from spikformer.engine.autotune import density_thresholds
-from spikformer.engine.file import Compiled, read_compiled, write_compiled
-from spikformer.engine.inputs import as_frame, as_frames
+from spikformer.engine.file import read_compiled, write_compiled
+from spikformer.engine.inputs import EngineState, as_frame, as_frames, checked_voltages, is_integer, state_at_rest
 from spikformer.engine.native import MOST_THREADS, build_engine, call_lock, chosen_instructions, usable_threads
 from spikformer.engine.predict import Input, Prediction, predict
-from spikformer.engine.program import Fire, Program, Value
-from spikformer.engine.reference import pack_spikes, unpack_spikes
+from spikformer.engine.probes import OpProfile, chosen_neurons, packed_intervention, profile_of
+from spikformer.engine.program import Compiled, Program
+from spikformer.engine.reference import unpack_spikes
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork
 
 Mode = Literal["auto", "events", "dense"]
 _MODES: tuple[Mode, ...] = ("auto", "events", "dense")
-
-
-@dataclass(frozen=True)
-class EngineState:
-    """The voltage of every neuron between two steps of a stream; in an order of the engine's own."""
-
-    voltages: np.ndarray
-    batch_size: int
-    image_size: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class OpProfile:
-    """What one op with a product did in a call. Products that share their input, such as Q, K and V, count as one."""
-
-    name: str
-    list_ms: float
-    """Counting the events, and listing them where they are added."""
-    product_ms: float
-    """Adding or multiplying weights, and the neurons."""
-    density: float | None
-    """The share of inputs that are not zero, over all steps. None for pixels and for attention's product."""
-    dense_share: float
-    """Of the samples, those that were computed densely."""
 
 
 class Engine:
@@ -75,7 +51,7 @@ class Engine:
         instructions: str | None = None,
     ) -> None:
         num_threads = usable_threads() if num_threads is None else num_threads
-        if not _is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
+        if not is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
             raise ValueError(f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}.")
         self._compiled = program if isinstance(program, Compiled) else Compiled(program)
         self._native = build_engine(self.program, int(num_threads), instructions or chosen_instructions())
@@ -165,33 +141,16 @@ class Engine:
 
     def initial_state(self, batch_size: int, image_size: tuple[int, int] | None = None) -> EngineState:
         """Every neuron at rest. `image_size` is needed, and taken, only where the config leaves it open."""
-        if not _is_integer(batch_size) or batch_size < 1:
-            raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}.")
-        if (image_size is None) == (self.program.image_size is None):
-            given = "leaves image_size open; pass one" if image_size is None else "fixes image_size already"
-            raise ValueError(f"This network {given}.")
-        height, width = image_size or self.program.image_size or (0, 0)
-        check_frame((1, self.program.in_channels, height, width), self.program)
-        voltages = [
-            np.full((int(batch_size), value.positions * -(-value.channels // 64) * 64), op.neuron.v_reset, np.float32)
-            for value, op in self._neurons(height, width)
-        ]
-        return EngineState(np.concatenate([each.ravel() for each in voltages]), int(batch_size), (height, width))
+        return state_at_rest(self.program, batch_size, image_size)
 
     def step(self, x: Any, state: EngineState) -> tuple[np.ndarray, EngineState]:
         """One frame [B, C, H, W] of a stream: its readout [B, K], and the state after it."""
         frame = as_frame(x, self.program)
-        given = (len(frame), (frame.shape[2], frame.shape[3]))
-        if not isinstance(state, EngineState) or (state.batch_size, state.image_size) != given:
-            raise ValueError(
-                "The state does not fit this frame; make one with initial_state(batch_size) and carry it from step to "
-                "step."
-            )
-        before = self._voltages_of(state)
+        before = checked_voltages(state, frame, self._native.state_size(frame.shape[2], frame.shape[3]))
         voltages = np.empty_like(before)
         with self._running:
             logits = self._run(frame[None], before, voltages)
-        return logits[0], EngineState(voltages, *given)
+        return logits[0], EngineState(voltages, state.batch_size, state.image_size)
 
     def spikes(self, x: Any, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
         """What neurons did, by the name of their op, of all or of those named: bool [T, B, positions, channels]."""
@@ -205,10 +164,7 @@ class Engine:
         return {name: np.moveaxis(values[..., :channels], 2, 0) for name, channels, _, values in taps}
 
     def _tapped(self, x: Any, names: Iterable[str] | None, *, membranes: bool) -> list[Any]:
-        neurons = [op.name for _, op in self.program.state_ops()]
-        names = neurons if names is None else list(names)
-        if unknown := [name for name in names if name not in neurons]:
-            raise ValueError(f"The program has no neurons called {unknown[0]!r}; it has {', '.join(neurons)}.")
+        names = chosen_neurons(self.program, names)
         frames = as_frames(x, self.program)
         with self._running:
             try:
@@ -225,7 +181,7 @@ class Engine:
         with self._running:
             self._run(frames)
             reports = self._native.reports()
-        return [_profile_of(report) for report in reports]
+        return [profile_of(report) for report in reports]
 
     def with_threads(self, num_threads: int) -> Engine:
         """The same program with the same options and another number of threads."""
@@ -254,35 +210,14 @@ class Engine:
         that was not there; it depends on the seed and the place of a neuron in the call alone. Given
         together, they apply in the order replace, silence, noise. Contexts may be nested.
         """
-        channels = self._channels_of(name)
-        kept = np.ones(channels, bool)
-        if not all(0 <= channel < channels for channel in silence) or not 0 <= noise <= 1:
-            raise ValueError(
-                f"silence must list channels of {name}, from 0 to {channels - 1}, and noise be a probability, "
-                f"got {list(silence)} and {noise!r}."
-            )
-        if replace is not None and (replace.dtype != bool or replace.ndim != 4 or replace.shape[-1] != channels):
-            raise ValueError(
-                f"replace must be bool [T, B, positions, {channels}], got {replace.dtype} {list(replace.shape)}."
-            )
-        if not len(silence) and replace is None and not noise:
-            raise ValueError("An intervention needs silence, replace or noise.")
-        kept[list(silence)] = False
-        words = None if replace is None else pack_spikes(np.ascontiguousarray(np.moveaxis(replace, 0, 2)))
+        replaced, kept = packed_intervention(self.program, name, silence, replace, noise)
         with self._running:
-            self._native.intervene(name, words, pack_spikes(kept), noise, seed)
+            self._native.intervene(name, replaced, kept, noise, seed)
         try:
             yield
         finally:
             with self._running:
                 self._native.end_intervention()
-
-    def _channels_of(self, name: str) -> int:
-        size = self.program.image_size or (self.program.patch_size, self.program.patch_size)
-        channels = {op.name: value.channels for value, op in self._neurons(*size)}
-        if name not in channels:
-            raise ValueError(f"The program has no neurons called {name!r}; it has {', '.join(channels)}.")
-        return channels[name]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle and copy: the program and the options. Instructions are those of the machine that unpickles it."""
@@ -293,10 +228,6 @@ class Engine:
             f"Engine({len(self.program.ops)} ops, T = {self.program.time_steps}, {self.instructions}, "
             f"{self.num_threads} threads)"
         )
-
-    def _neurons(self, height: int, width: int) -> list[tuple[Value, Fire]]:
-        values = self.program.values(height, width)
-        return [(values[number], op) for number, op in self.program.state_ops()]
 
     def _run(
         self, frames: np.ndarray, state: np.ndarray | None = None, next_state: np.ndarray | None = None
@@ -320,24 +251,13 @@ class Engine:
             )
         return logits
 
-    def _voltages_of(self, state: EngineState) -> np.ndarray:
-        """The state's voltages, checked: any finite number is one."""
-        expected = (state.batch_size * self._native.state_size(*state.image_size),)
-        voltages = np.asarray(state.voltages)
-        if voltages.shape != expected or voltages.dtype != np.float32 or not np.isfinite(voltages).all():
-            raise ValueError(
-                f"The state must hold {expected[0]} finite float32 voltages, as this engine's initial_state and step "
-                "make them."
-            )
-        return np.ascontiguousarray(voltages)
-
 
 def compile_engine(source: SpikingNetwork | str | os.PathLike[str], num_threads: int | None = None) -> Engine:
     """Turn a trained model, or a weights file, into an engine. Of a file, without importing torch.
 
     `num_threads` is by default OMP_NUM_THREADS, else the cores that this process may use.
     """
-    from spikformer.engine.lowering.sources import from_model, from_weights
+    from spikformer.engine.lowering import from_model, from_weights
 
     compiled = from_weights(source) if isinstance(source, str | os.PathLike) else from_model(source)
     return Engine(compiled, num_threads)
@@ -352,18 +272,3 @@ def _restore(compiled: Compiled, num_threads: int, mode: Mode) -> Engine:
     engine = Engine(compiled, num_threads)
     engine.mode = mode
     return engine
-
-
-def _profile_of(report: dict[str, Any]) -> OpProfile:
-    reads_spikes = report["list_seconds"] > 0
-    return OpProfile(
-        name=report["name"],
-        list_ms=report["list_seconds"] * 1e3,
-        product_ms=report["product_seconds"] * 1e3,
-        density=report["additions"] / report["inputs"] if reads_spikes else None,
-        dense_share=report["dense_samples"] / report["samples"],
-    )
-
-
-def _is_integer(number: Any) -> bool:
-    return isinstance(number, Integral)  # NumPy's are welcome

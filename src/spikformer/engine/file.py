@@ -8,32 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spikformer.card import ModelCard, read_card
+from spikformer.card import read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_of, config_of
-from spikformer.engine.program import OP_NAMES, OPS, Neuron, Op, Program
+from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
+from spikformer.engine.program import Compiled, Program
 from spikformer.messages import shown
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
 
 FORMAT = "spikformer-engine"
 FORMAT_VERSION = 2
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A program, and what its file says besides."""
-
-    program: Program
-    config: NetworkConfig | None = None
-    card: ModelCard = field(default_factory=lambda: ModelCard(architecture="program"))
-    density_threshold: float | None = None
-    """For the same bits on every machine; None leaves it to a measurement."""
 
 
 def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:

@@ -1,12 +1,15 @@
-"""What the engine takes: NumPy arrays or tensors of floats, checked, as contiguous float32."""
+"""What enters an engine, checked: NumPy arrays or tensors as contiguous float32, and the state of a stream."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from spikformer.config import InputSize, check_frame, check_frames
+from spikformer.engine.program import Program
 
 
 def as_frames(x: Any, size: InputSize) -> np.ndarray:
@@ -40,9 +43,57 @@ def _as_float32(array: np.ndarray) -> np.ndarray:
             f"Expected floats, got {array.dtype}; scale the input as in training, then convert it with "
             "x.astype(np.float32)."
         )
-    with np.errstate(over="ignore"):  # what does not fit float32 becomes infinity, and is refused as such
+    with np.errstate(over="ignore"):  # what does not fit float32 becomes infinity, and raises as such
         frames = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(frames).all():
         kind = "NaN" if np.isnan(frames).any() else "infinity"
         raise ValueError(f"Expected finite inputs, got {kind}; check the data and its normalisation.")
     return frames
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """The voltage of every neuron between two steps of a stream; in an order of the engine's own."""
+
+    voltages: np.ndarray
+    batch_size: int
+    image_size: tuple[int, int]
+
+
+def state_at_rest(program: Program, batch_size: int, image_size: tuple[int, int] | None) -> EngineState:
+    """Every neuron at its reset voltage; channels are padded to whole words of 64, as the core keeps them."""
+    if not is_integer(batch_size) or batch_size < 1:
+        raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}.")
+    if (image_size is None) == (program.image_size is None):
+        given = "leaves image_size open; pass one" if image_size is None else "fixes image_size already"
+        raise ValueError(f"This network {given}.")
+    height, width = image_size or program.image_size or (0, 0)
+    check_frame((1, program.in_channels, height, width), program)
+    values = program.values(height, width)
+    voltages = []
+    for number, op in program.state_ops():
+        padded_channels = -(-values[number].channels // 64) * 64
+        size = int(batch_size) * values[number].positions * padded_channels
+        voltages.append(np.full(size, op.neuron.v_reset, np.float32))
+    return EngineState(np.concatenate(voltages), int(batch_size), (height, width))
+
+
+def checked_voltages(state: EngineState, frame: np.ndarray, state_size: int) -> np.ndarray:
+    """The voltages of a state that fits a frame [B, C, H, W]; `state_size` is how many a sample has."""
+    given = (len(frame), (frame.shape[2], frame.shape[3]))
+    if not isinstance(state, EngineState) or (state.batch_size, state.image_size) != given:
+        raise ValueError(
+            "The state does not fit this frame; make one with initial_state(batch_size) and carry it from step to step."
+        )
+    expected = (state.batch_size * state_size,)
+    voltages = np.asarray(state.voltages)
+    if voltages.shape != expected or voltages.dtype != np.float32 or not np.isfinite(voltages).all():
+        raise ValueError(
+            f"The state must hold {expected[0]} finite float32 voltages, as this engine's initial_state and step "
+            "make them."
+        )
+    return np.ascontiguousarray(voltages)
+
+
+def is_integer(number: Any) -> bool:
+    return isinstance(number, Integral)  # NumPy's are welcome

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spikformer.engine.program import OP_NAMES, Neuron, Program
+from spikformer.engine.ops import OP_NAMES, Neuron
+from spikformer.engine.program import Program
 
 if TYPE_CHECKING:
     from spikformer import _native

@@ -12,7 +12,7 @@ from typing import Any
 from spikformer.analysis.ablation import CellResult, Grid, Line, Variant, summarise
 from spikformer.io import write_atomically
 from spikformer.runs.cells import AblationFolder
-from spikformer.visualise.ablation import ablation_figure
+from spikformer.visualise.accuracy import ablation_figure
 from spikformer.visualise.style import save_figure
 
 _COSTS = ("parameters", "operations", "energy_mj", "attention_operations", "attention_energy_mj")

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.visualise.mosaic import mosaic
+from spikformer.visualise.mosaic import enlarged, fitted, mosaic, tile_side
 from spikformer.visualise.style import house_style
-from spikformer.visualise.tiles import enlarged, fitted, tile_side
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

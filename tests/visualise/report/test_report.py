@@ -11,7 +11,7 @@ from tests.faults import BROKEN, FULL, fail_each
 
 from spikformer.messages import SILENT
 from spikformer.visualise.report import check_report_path, render_report, write_report
-from spikformer.visualise.report.numbers import three_digits
+from spikformer.visualise.report.wording import three_digits
 
 EVIL = "<script>window.hacked = 1</script>\"'><img src=x onerror=hacked()>&amp;"
 _VOID = {"meta", "link", "br", "img", "hr", "input"}

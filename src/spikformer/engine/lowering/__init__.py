@@ -1,7 +1,23 @@
 """From a config and its trained arrays to a program: the only code of the engine that knows an architecture."""
 
 from spikformer.engine.lowering.arrays import Arrays
-from spikformer.engine.lowering.registry import architecture_of, config_of, lower, register_lowering
+from spikformer.engine.lowering.registry import (
+    architecture_of,
+    config_of,
+    from_model,
+    from_weights,
+    lower,
+    register_lowering,
+)
 from spikformer.engine.lowering.spikformer import lower_spikformer
 
-__all__ = ["Arrays", "architecture_of", "config_of", "lower", "lower_spikformer", "register_lowering"]
+__all__ = [
+    "Arrays",
+    "architecture_of",
+    "config_of",
+    "from_model",
+    "from_weights",
+    "lower",
+    "lower_spikformer",
+    "register_lowering",
+]

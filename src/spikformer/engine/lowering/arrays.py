@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from spikformer.config import NetworkConfig
-from spikformer.engine.program import Builder, Neuron
+from spikformer.engine.ops import Neuron
+from spikformer.engine.program import Builder
 
 NORM_EPS = 1e-5  # of every batch norm here; PyTorch's default
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from spikformer.config import ModelConfig
 from spikformer.engine.lowering.arrays import Arrays, Folded, as_float32, spiking
 from spikformer.engine.lowering.registry import register_lowering
-from spikformer.engine.program import Builder, Op, Program
+from spikformer.engine.ops import Op
+from spikformer.engine.program import Builder, Program
 
 _ATTENTIONS = ("ssa", "random", "none")
 

@@ -1,8 +1,8 @@
 """The report: runs on one HTML page that needs nothing but itself. It opens from disk, prints, and can be sent.
 
-write_report(Report(runs=[…], version=…, made=…), Path("report.html"))
+    write_report(Report(runs=[…], version=…, made=…), Path("report.html"))
 
-`content.py` says what is on it, `drawing.py` draws its figures, `numbers.py` and `wording.py` write its text, and
+`content.py` says what is on it, `drawing.py` draws its figures, `wording.py` writes its text, and
 `page.html` and its neighbours lay it out. Names of classes, runs and files come from anywhere: every text is escaped,
 and the page's policy forbids scripts and requests besides.
 """
@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from spikformer.io import write_atomically
-from spikformer.visualise.report import drawing, numbers, wording
+from spikformer.visualise.report import drawing, wording
 from spikformer.visualise.report.content import Report, Run, Sample, Weights
 
 __all__ = [
@@ -35,27 +35,27 @@ __all__ = [
 # What the templates call.
 _FILTERS: tuple[Callable[..., Any], ...] = (
     drawing.layer_title,
-    numbers.command,
-    numbers.count,
-    numbers.duration,
-    numbers.energy,
-    numbers.percent,
-    numbers.setting,
-    numbers.three_digits,
-    numbers.times,
     wording.class_bars,
+    wording.command,
     wording.configuration,
     wording.confusions,
+    wording.count,
     wording.differences,
+    wording.duration,
+    wording.energy,
     wording.extremes,
     wording.layer_unit,
     wording.order_title,
     wording.overview,
+    wording.percent,
     wording.progress,
-    wording.warning,
+    wording.setting,
     wording.step_bars,
     wording.summary,
     wording.table_energy,
+    wording.three_digits,
+    wording.times,
+    wording.warning,
 )
 _HERE = Path(__file__).parent
 _ENDINGS = (".html", ".htm")

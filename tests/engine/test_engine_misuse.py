@@ -1,4 +1,4 @@
-"""What users can do wrong, and the sentence they get."""
+"""Wrong use of an engine raises, and leaves it usable."""
 
 import subprocess
 import sys
@@ -184,7 +184,7 @@ assert (engine(x) == before).all()
 """
 
 
-def test_after_a_call_that_had_no_memory_it_goes_on(engine, tmp_path) -> None:
+def test_it_works_after_a_call_that_had_no_memory(engine, tmp_path) -> None:
     engine.save(tmp_path / "net.engine")
     words = [sys.executable, "-c", _ENDLESS, tmp_path / "net.engine"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)

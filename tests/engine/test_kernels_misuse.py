@@ -1,4 +1,4 @@
-"""What the kernels' bridge refuses, in a sentence: nothing that Python hands over may lead outside of an array."""
+"""The kernels' binding checks its arguments: nothing that Python hands over may lead outside of an array."""
 
 import re
 from collections.abc import Callable

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from spikformer.analysis.firing import NUM_BINS, AttentionInput, LayerInput
 from spikformer.analysis.recorder import AttentionRecord
 from spikformer.analysis.specimens import random_spikes
-from spikformer.analysis.statistics import NUM_BINS, AttentionInput, LayerInput
 
 NUMBERS = st.one_of(
     st.integers(0, 20),
@@ -68,7 +68,7 @@ def test_pieces_add_up_to_the_whole(batches: list[Tensor]) -> None:
     assert_same(seen, LayerInput.of(torch.cat(batches, 1)))
 
 
-def test_whole_numbers_have_bins_of_their_own_up_to_16() -> None:
+def test_integers_have_bins_of_their_own_up_to_16() -> None:
     numbers = torch.arange(21.0).repeat_interleave(torch.arange(1, 22))
     seen = LayerInput.of(numbers[None])
     assert NUM_BINS == 17
@@ -173,7 +173,7 @@ def test_attention_adds_up_over_batches() -> None:
     assert whole.query_total.dtype == np.float64
 
 
-def test_one_odd_entry_of_one_factor_is_told() -> None:
+def test_one_odd_entry_of_one_factor_is_reported() -> None:
     shape = (2, 2, 2, 3, 4)
     for odd in range(3):
         factors = [tokens(shape, 0.5, seed) for seed in range(3)]
