@@ -25,7 +25,7 @@ from tests.data.conftest import FORMATS, aedat2
 from tests.data.images.conftest import CIFAR10_NAMES, labels, pixels, python2_value
 
 import spikformer as sf
-from spikformer.analysis.specimens import GOLDEN_FOLDER as GOLDEN
+from spikformer.analysis.golden import GOLDEN_FOLDER as GOLDEN
 from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
 from spikformer.data.events.cache import FrameCache, _encode

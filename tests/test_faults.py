@@ -13,7 +13,7 @@ import torch
 from tests.faults import BROKEN, FULL, fail_each, fault
 
 import spikformer as sf
-from spikformer.analysis.specimens import GOLDEN_FOLDER
+from spikformer.analysis.golden import GOLDEN_FOLDER
 from spikformer.cli import main
 from spikformer.data import open_dataset
 from spikformer.data.events.cache import FrameCache

@@ -21,6 +21,7 @@ FLOW = [
     "preprocessing",
     "card",
     "paper",
+    "successors",
     "presets",
     "io",
     "tensorfile",

@@ -14,6 +14,7 @@ from spikformer.paper import (
     VariantKey,
 )
 from spikformer.presets import get_preset, list_models
+from spikformer.successors import ROWS
 
 pytestmark = pytest.mark.core
 
@@ -22,7 +23,7 @@ def test_every_network_is_a_preset_with_its_row() -> None:
     assert len(NETWORKS) == sum(map(len, NETWORKS_BY_DATA_SET.values())) == 16
     for name, row in NETWORKS.items():
         assert get_preset(name).paper is row
-    assert {name for name in list_models() if get_preset(name).paper} == set(NETWORKS)
+    assert {name for name in list_models() if get_preset(name).paper} == set(NETWORKS) | set(ROWS)
     assert set(ACCURACY_AFTER_400_EPOCHS) < set(NETWORKS)
     assert set(TRANSFER_ACCURACY) < set(list_models("*_imagenet"))
 

@@ -19,6 +19,25 @@ EXPECTED = {  # weights that the authors' network never uses excluded
     "spikformer_2_256_dvs128": 2.567,
     "transformer_8_512_imagenet": 29.689,
 }
+LAYER_NORMS = 4  # two layer norms in each block, of a weight and a bias for each feature
+COUNTED = {  # with weights that are never used: layer norms in each block, or a mixing of 8 heads
+    "spikingformer_4_256_cifar10": 4_156_202,
+    "spikingformer_2_384_cifar10": 5_765_818,
+    "spikingformer_4_384_cifar10": 9_326_266,
+    "spikingformer_8_384_imagenet": 16_828_312,
+    "spikingformer_8_512_imagenet": 29_705_768,
+    "spikingformer_8_768_imagenet": 66_363_208,
+    "spikingformer_2_256_cifar10dvs": 2_568_714,
+    "spike_driven_transformer_2_256_cifar10": 2_567_082,
+    "spike_driven_transformer_2_512_cifar10": 10_233_546,
+    "spike_driven_transformer_8_384_imagenet": 16_816_536,
+    "spike_driven_transformer_6_512_imagenet": 23_373_736,
+    "spike_driven_transformer_8_512_imagenet": 29_689_896,
+    "spike_driven_transformer_10_512_imagenet": 36_006_056,
+    "spike_driven_transformer_8_768_imagenet": 66_339_144,
+    "spike_driven_transformer_2_256_dvs128": 2_567_051,
+}
+OWN = ("spikformer_4_384_imagenet", "spike_driven_transformer_2_256_cifar10")  # without a published accuracy
 
 
 def parameters(name: str) -> int:
@@ -33,7 +52,13 @@ def test_every_name_of_the_design_is_there() -> None:
     twins = {"transformer_4_384_cifar10", "transformer_4_384_cifar100", "transformer_8_512_imagenet"}
     tiny = {"spikformer_tiny_digits", "spikformer_tiny_digits_dvs"}
     small = {"spikformer_small_cifar10", "transformer_small_cifar10", "spikformer_small_events"}
-    assert set(sf.list_models()) == imagenet | cifar | events | twins | tiny | small
+    ours = imagenet | cifar | events | twins | tiny | small
+    assert {name for name in sf.list_models() if name.startswith(("spikformer_", "transformer_"))} == ours
+    for family in ("spikingformer", "cml_spikingformer", "cml_spikformer"):
+        sizes = {f"{family}_{size}_imagenet" for size in ("8_384", "8_512", "8_768")}
+        sizes |= {f"{family}_{size}_{data}" for size in ("4_256", "2_384", "4_384") for data in ("cifar10", "cifar100")}
+        assert set(sf.list_models(f"{family}_*")) == sizes | {f"{family}_2_256_cifar10dvs", f"{family}_2_256_dvs128"}
+    assert len(sf.list_models("spike_driven_transformer_*")) == 10
     assert set(sf.list_models("transformer_?_*")) == twins
     assert sf.list_models("nothing*") == []
 
@@ -41,6 +66,21 @@ def test_every_name_of_the_design_is_there() -> None:
 @pytest.mark.parametrize(("name", "millions"), EXPECTED.items())
 def test_parameters_in_millions(name: str, millions: float) -> None:
     assert round(parameters(name) / 1e6, 3) == millions
+
+
+@pytest.mark.parametrize(("name", "counted"), COUNTED.items())
+def test_parameters_of_successors_but_for_those_never_used(name: str, counted: int) -> None:
+    config = get_preset(name).config
+    spike_driven = name.startswith("spike_driven")
+    unused = config.num_heads**2 if spike_driven else LAYER_NORMS * config.embed_dim
+    assert parameters(name) == counted - config.depth * unused
+    if not spike_driven:
+        assert parameters(f"cml_{name}") == parameters(name)
+
+
+@pytest.mark.parametrize("name", sf.list_models("cml_spikformer_*"))
+def test_a_pool_before_the_neuron_changes_no_size(name: str) -> None:
+    assert parameters(name) == parameters(name.removeprefix("cml_"))
 
 
 def test_the_exact_count_of_4_384() -> None:
@@ -52,7 +92,7 @@ def test_a_docstring_tells_the_papers_row(name: str) -> None:
     text, paper = PRESETS[name].__doc__, get_preset(name).paper
     assert text
     if paper is None:
-        assert "tiny" in name or "small" in name or name == "spikformer_4_384_imagenet"
+        assert "tiny" in name or "small" in name or name in OWN
         return
     for value in (paper.parameters_millions, paper.accuracy_percent, paper.operations_giga, paper.energy_mj):
         assert value is None or any(float(word) == value for word in text.replace(",", " ").split() if _number(word))

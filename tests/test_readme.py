@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.analysis.specimens import GOLDEN_FOLDER
+from spikformer.analysis.golden import GOLDEN_FOLDER
 from spikformer.cli import VERBS
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import spikformer as sf
-from spikformer.analysis.specimens import VARIANTS, load_golden, shrunk, specimen
+from spikformer.analysis.golden import VARIANTS, load_golden
+from spikformer.analysis.specimens import shrunk, specimen
 from spikformer.analysis.verification import (
     batch_invariance,
     batch_invariance_in_float32,

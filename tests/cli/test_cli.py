@@ -14,10 +14,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import spikformer as sf
-from spikformer.analysis.specimens import GOLDEN_FOLDER
+from spikformer.analysis.golden import GOLDEN_FOLDER
 from spikformer.cli import VERBS
-from spikformer.cli.models import count_parameters
-from spikformer.models import Spikformer
+from spikformer.models import build_model
 from spikformer.presets import get_preset
 
 
@@ -67,8 +66,8 @@ def test_sizes_are_those_of_the_networks() -> None:
     for name in sf.list_models():
         config = get_preset(name).config
         with torch.device("meta"):
-            expected = sum(parameter.numel() for parameter in Spikformer(config).parameters())
-        assert count_parameters(config) == expected, name
+            expected = sum(parameter.numel() for parameter in build_model(config).parameters())
+        assert config.num_parameters == expected, name
 
 
 WITHOUT_TORCH = """

@@ -7,7 +7,7 @@ from tests.engine.drawn import INTEGER_SETS, SETS, needs_integers
 from torch import Tensor
 
 import spikformer as sf
-from spikformer.analysis.specimens import VARIANTS, load_golden
+from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.engine import Engine
 from spikformer.engine.native import INSTRUCTIONS
 from spikformer.models import Spikformer

@@ -44,7 +44,7 @@ import torch
 import spikformer as sf
 from safetensors.torch import load_file, save_file
 from tests.limits import run_limited
-from spikformer.analysis.specimens import load_golden
+from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.analysis.recorder import spike_counts
-from spikformer.analysis.specimens import VARIANTS, load_golden
 from spikformer.analysis.verification import parity
 
 pytestmark = pytest.mark.core

@@ -19,8 +19,8 @@ from safetensors.torch import save_file
 from tests.limits import run_limited
 
 import spikformer as sf
-from spikformer.analysis.specimens import GOLDEN_FOLDER, VARIANTS, load_golden
-from spikformer.models.official import translate
+from spikformer.analysis.golden import GOLDEN_FOLDER, VARIANTS, load_golden
+from spikformer.models.importers import recognise
 
 CHECKPOINT = GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar"
 
@@ -129,7 +129,7 @@ def test_a_zip_of_something_else(tmp_path: Path) -> None:
         (lambda s: s.pop("head.bias"), r"The state dict lacks head\.bias"),
         (lambda s: s.update({"block.0.attn.extra": torch.zeros(1)}), r"holds unknown block\.0\.attn\.extra"),
         (lambda s: s.update({"head.bias": torch.zeros(4)}), r"head\.bias should be \[10\], is \[4\]"),
-        (lambda s: s.pop("block.0.mlp.fc1_linear.weight"), r"not a checkpoint of the authors' code"),
+        (lambda s: s.pop("block.0.mlp.fc1_linear.weight"), r"not a checkpoint of a network"),
         (lambda s: s.pop("head.weight"), r"lacks what tells its sizes \('head.weight'\)"),
         (lambda s: s.clear(), r"holds no weights"),
         (lambda s: s.update(text="hello"), r"holds no weights"),
@@ -298,6 +298,7 @@ def test_a_bomb_is_reported_before_it_goes_off(name: str, outcomes: dict[str, li
 
 
 def test_names_of_neurons_translate_too() -> None:
+    translate = recognise(STATE).translate
     assert translate("patch_embed.proj_lif2") == "stem.stages.2.neuron"
     assert translate("block.3.attn.attn_lif") == "blocks.3.attention.neuron"
     assert translate("block.0.attn.q_bn.bias") == "blocks.0.attention.query.norm.bias"

@@ -16,17 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from spikformer.analysis.golden import GOLDEN_FOLDER, VARIANTS, Golden, load_golden
 from spikformer.analysis.recorder import spike_counts
-from spikformer.analysis.specimens import (
-    GOLDEN_FOLDER,
-    VARIANTS,
-    Golden,
-    frames_for,
-    load_golden,
-    random_spikes,
-    shrunk,
-    specimen,
-)
+from spikformer.analysis.specimens import frames_for, random_spikes, shrunk, specimen
 from spikformer.config import ModelConfig
 from spikformer.layers.attention import key_value_first, query_key_first
 from spikformer.layers.linear import batch_invariant

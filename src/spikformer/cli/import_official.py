@@ -1,7 +1,8 @@
-"""Convert weights of the authors' code (CIFAR, ImageNet or DVS) into ours. Nothing in a checkpoint is executed.
+"""Convert weights of published code (Spikformer and its successors) into ours. Nothing in a checkpoint is executed.
 
 Example: spikformer import model_best.pth.tar --num-heads 12 --output spikformer_4_384.safetensors
 Example: spikformer import model_best.pth.tar --num-heads 12 --data-set cifar10 --data DIR --image-size 32
+Example: spikformer import checkpoint.pth --num-heads 8 --preset spikingformer_8_512_imagenet
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class Options:
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int
     """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
+    preset: str | None = None
+    """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     output: Path | None = None
     """Where to write; by default beside the source, ending in .spikformer.safetensors."""
     time_steps: int | None = None
@@ -49,7 +52,11 @@ def run(options: Options) -> int:
     if options.data is not None and options.data_set is None:
         raise ValueError("--data is for the set that --data-set names; give both, or neither.")
     model = from_official(
-        options.source, num_heads=options.num_heads, time_steps=options.time_steps, image_size=options.image_size
+        options.source,
+        num_heads=options.num_heads,
+        preset=options.preset,
+        time_steps=options.time_steps,
+        image_size=options.image_size,
     )
     if options.data_set is not None:
         _note_data(model, options.data_set, options.data)

@@ -9,16 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
 
 from spikformer.cli.terminal import print_table
-
-if TYPE_CHECKING:
-    from spikformer.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def run(options: Options) -> int:
         rows.append(
             {
                 "name": name,
-                "parameters": count_parameters(config),
+                "parameters": config.num_parameters,
                 "image_size": config.image_size,
                 "num_tokens": config.num_tokens,
                 "time_steps": config.time_steps,
@@ -97,13 +93,3 @@ def _list_recipes(options: Options) -> int:
         table.add_row(*(str(value) for value in row.values()))
     print_table(table)
     return 0
-
-
-def count_parameters(config: ModelConfig) -> int:
-    """Of a preset's network, from its sizes alone: nothing is built, so PyTorch is not needed."""
-    width, hidden = config.embed_dim, config.mlp_dim
-    convolutions = [*pairwise((config.in_channels, *config.stage_channels)), (width, width)]
-    stem = sum(9 * inputs * outputs + 2 * outputs for inputs, outputs in convolutions)  # 2: a norm's scale and shift
-    attention = 4 * width * width + (12 if config.qkv_bias else 9) * width + config.learnable_scale
-    mlp = 2 * width * hidden + 3 * (hidden + width)
-    return stem + config.depth * (attention + mlp) + (width + 1) * config.num_classes

@@ -32,7 +32,7 @@ class Options:
 def run(options: Options) -> int:
     import torch
 
-    from spikformer.analysis.specimens import GOLDEN_FOLDER
+    from spikformer.analysis.golden import GOLDEN_FOLDER
     from spikformer.analysis.verification import checks
     from spikformer.neurons import multistep as backend
 

@@ -12,7 +12,10 @@ from spikformer.config.network import (
     check_frame,
     check_frames,
 )
+from spikformer.config.spike_driven_transformer import SpikeDrivenConfig
 from spikformer.config.spikformer import ModelConfig
+from spikformer.config.spikingformer import SpikingformerConfig
+from spikformer.config.transformer import PoolAfter, TransformerConfig
 
 __all__ = [
     "Attention",
@@ -21,7 +24,11 @@ __all__ = [
     "ModelConfig",
     "NetworkConfig",
     "Neuron",
+    "PoolAfter",
+    "SpikeDrivenConfig",
+    "SpikingformerConfig",
     "Surrogate",
+    "TransformerConfig",
     "add_choice",
     "check_divisible",
     "check_frame",

@@ -19,7 +19,18 @@ from spikformer.validation import (
     number,
 )
 
-Attention = Literal["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
+Attention = Literal[
+    "ssa",
+    "identity",
+    "relu",
+    "leaky_relu",
+    "softmax",
+    "softmax_float_value",
+    "none",
+    "random",
+    "spike_driven",
+    "spike_driven_dilated",
+]
 Neuron = Literal["lif", "if", "plif", "relu", "gelu"]
 Surrogate = Literal["sigmoid", "arctan"]
 LinearInit = Literal["trunc_normal", "torch"]

@@ -2,9 +2,9 @@
 
 from spikformer.layers.attention import AttentionVariant, SpikingSelfAttention, TokenMixing, register_attention
 from spikformer.layers.block import EncoderBlock, SpikingMLP
-from spikformer.layers.conv import ConvNorm, SpikingConv
-from spikformer.layers.linear import Linear, LinearNorm, SpikingLinear, batch_invariant
-from spikformer.layers.stem import SpikingPatchSplitting
+from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
+from spikformer.layers.linear import Linear, LinearNorm, PreActivationLinear, SpikingLinear, batch_invariant
+from spikformer.layers.stem import PatchSplitting, SpikingPatchSplitting, spiking_stages
 from spikformer.layers.time import Stream, StreamState
 
 __all__ = [
@@ -13,6 +13,9 @@ __all__ = [
     "EncoderBlock",
     "Linear",
     "LinearNorm",
+    "PatchSplitting",
+    "PreActivationConv",
+    "PreActivationLinear",
     "SpikingConv",
     "SpikingLinear",
     "SpikingMLP",
@@ -23,4 +26,5 @@ __all__ = [
     "TokenMixing",
     "batch_invariant",
     "register_attention",
+    "spiking_stages",
 ]

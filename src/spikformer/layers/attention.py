@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.config import add_choice
-from spikformer.layers.linear import SpikingLinear, by_sample
+from spikformer.layers.linear import LinearNorm, SpikingLinear, by_sample
 from spikformer.layers.time import Stream, fire, merge_time, over_time, split_time
 from spikformer.neurons import LIF, Activation, NeuronFactory
 
@@ -50,6 +50,16 @@ def softmax_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return torch.softmax(scores, dim=-1) @ value
 
 
+def spike_driven_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Σ over tokens of K ⊙ V on [B, h, N, d], to [B, h, 1, d]: no matrix product, and a mask over channels for Q."""
+    return (key * value).sum(-2, keepdim=True)
+
+
+def dilated_spike_driven_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The same of a dilated K ⊙ V."""
+    return dilate(key * value).sum(-2, keepdim=True)
+
+
 @dataclass(frozen=True)
 class AttentionVariant:
     """What Q, K and V pass through, how they mix, and what becomes of the result.
@@ -68,6 +78,8 @@ class AttentionVariant:
     """An operand that the spikes of the product multiply, as a mask over tokens or channels."""
     frozen: bool = False
     """Whether Q and K keep their initial weights."""
+    dilated: bool = False
+    """Whether 3×3 max filters widen K and V as maps, and the gated operand along tokens and channels of a head."""
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -85,6 +97,8 @@ _ATTENTIONS: dict[str, AttentionVariant] = {
     "softmax": AttentionVariant(softmax_product, "identity", "identity", scaled=False),  # VSA
     "softmax_float_value": AttentionVariant(softmax_product, *3 * ("identity",), scaled=False),  # VSA V_F
     "none": AttentionVariant(None, None, None),
+    "spike_driven": AttentionVariant(spike_driven_product, scaled=False, gate="query"),  # SDSA
+    "spike_driven_dilated": AttentionVariant(dilated_spike_driven_product, scaled=False, gate="query", dilated=True),
 }
 
 
@@ -95,7 +109,11 @@ def register_attention(name: str, variant: AttentionVariant) -> None:
 
 
 class SpikingSelfAttention(nn.Module):
-    """SSA: SN(BN(Linear(SN₀.₅(Q Kᵀ V · s)))) on tokens [T, B, N, D], each time step on its own."""
+    """SSA: SN(BN(Linear(SN₀.₅(Q Kᵀ V · s)))) on tokens [T, B, N, D], each time step on its own.
+
+    With `membrane`, tokens are membranes: a neuron in front makes spikes of them, and none follows the projection.
+    `grid` is the rows and columns of tokens, which dilated variants need.
+    """
 
     def __init__(
         self,
@@ -109,10 +127,17 @@ class SpikingSelfAttention(nn.Module):
         learnable_scale: bool = False,
         qk_pool: int = 1,
         qkv_bias: bool = True,
+        membrane: bool = False,
+        grid: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
         row = _ATTENTIONS[variant]
+        if row.dilated and grid is None:
+            raise ValueError(f"attention {variant!r} needs the rows and columns of its tokens, got grid=None.")
         self.operands, self.gate, self.num_heads = row.operands, row.gate, num_heads
+        self.dilated, self.grid = row.dilated, grid
+        if membrane:
+            self.input_neuron = neuron()
 
         def project(passes: str) -> SpikingLinear:
             return SpikingLinear(dim, dim, qkv_bias, neuron if passes == "spikes" else partial(Activation, passes))
@@ -126,7 +151,7 @@ class SpikingSelfAttention(nn.Module):
         if row.value is not None:
             self.value = project(row.value)
         self.neuron = product_neuron()
-        self.projection = SpikingLinear(dim, dim, neuron=neuron)
+        self.projection = LinearNorm(dim, dim) if membrane else SpikingLinear(dim, dim, neuron=neuron)
         if row.frozen:
             self.query.requires_grad_(False)
             self.key.requires_grad_(False)
@@ -136,8 +161,16 @@ class SpikingSelfAttention(nn.Module):
         """Whether tokens see each other."""
         return hasattr(self, "mixing")
 
+    @property
+    def reads_membranes(self) -> bool:
+        return hasattr(self, "input_neuron")
+
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        x = fire(self.input_neuron, x, stream) if self.reads_membranes else x
         operands = {name: getattr(self, name)(x, stream) for name in _ORDER if name in self.operands}
+        if self.grid is not None and self.dilated:
+            for name in ("key", "value"):
+                operands[name] = over_time(partial(dilate_map, grid=self.grid), operands[name])
         mixed = self.mixing(*(operands[name] for name in self.operands)) if self.mixes else operands["value"]
         spikes = fire(self.neuron, mixed, stream)
         if self.gate is not None:
@@ -147,7 +180,8 @@ class SpikingSelfAttention(nn.Module):
 
     def _masked(self, operand: Tensor, mask: Tensor) -> Tensor:
         """An operand times a mask that has one token, or one channel in each head, or all of them."""
-        return merge_heads(split_heads(operand, self.num_heads) * split_heads(mask, self.num_heads))
+        masked = split_heads(operand, self.num_heads) * split_heads(mask, self.num_heads)
+        return merge_heads(over_time(dilate, masked) if self.dilated else masked)
 
 
 class TokenMixing(nn.Module):
@@ -206,6 +240,16 @@ def merge_heads(x: Tensor) -> Tensor:
 def pool_tokens(x: Tensor, kernel: int) -> Tensor:
     """Max-pool along the tokens of [B, N, D], which keeps their number."""
     return F.max_pool1d(x.transpose(-1, -2), kernel, stride=1, padding=kernel // 2).transpose(-1, -2)
+
+
+def dilate(x: Tensor) -> Tensor:
+    """Max filter 3×3 over the last two axes of [B, C, H, W]: a spike spreads to its neighbours."""
+    return F.max_pool2d(x, kernel_size=3, stride=1, padding=1)
+
+
+def dilate_map(x: Tensor, grid: tuple[int, int]) -> Tensor:
+    """The same on tokens [B, N, D], over the rows and columns that they came from."""
+    return dilate(x.transpose(-1, -2).unflatten(-1, grid)).flatten(-2).transpose(-1, -2)
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from spikformer.layers.linear import SpikingLinear
+from spikformer.layers.linear import PreActivationLinear, SpikingLinear
 from spikformer.layers.time import Stream
 from spikformer.neurons import LIF, NeuronFactory
 
 
 class SpikingMLP(nn.Module):
-    """Two layers of Linear → BN → SN on tokens [T, B, N, D]."""
+    """Two layers of Linear → BN → SN on tokens [T, B, N, D], or of SN → Linear → BN on a membrane.
 
-    def __init__(self, dim: int, hidden_dim: int, neuron: NeuronFactory = LIF) -> None:
+    With an inner residual sum, x and the hidden layer h are summed: h + output(x + h) is what the block adds to x.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        hidden_dim: int,
+        neuron: NeuronFactory = LIF,
+        *,
+        membrane: bool = False,
+        inner_residual: bool = False,
+    ) -> None:
         super().__init__()
-        self.hidden = SpikingLinear(dim, hidden_dim, neuron=neuron)
-        self.output = SpikingLinear(hidden_dim, dim, neuron=neuron)
+        layer = PreActivationLinear if membrane else SpikingLinear
+        self.hidden = layer(dim, hidden_dim, neuron=neuron)
+        self.output = layer(hidden_dim, dim, neuron=neuron)
+        self.inner_residual = inner_residual
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
-        return self.output(self.hidden(x, stream), stream)
+        hidden = self.hidden(x, stream)
+        if self.inner_residual:
+            return hidden + self.output(x + hidden, stream)
+        return self.output(hidden, stream)
 
 
 class EncoderBlock(nn.Module):

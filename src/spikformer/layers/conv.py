@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from spikformer.config import PoolAfter
 from spikformer.layers.linear import by_sample
 from spikformer.layers.sync_norm import SyncedBatchNorm
-from spikformer.layers.time import Stream, fire, merge_time, repeat_over_time, split_time
+from spikformer.layers.time import Stream, fire, merge_time, over_time, repeat_over_time, split_time
 from spikformer.neurons import LIF, NeuronFactory
 
 
@@ -20,17 +21,18 @@ class Conv2d(nn.Conv2d):
 
 
 class ConvNorm(nn.Module):
-    """BN(Conv3×3(x)) on [T, B, C, H, W]: the current of a neuron, or a membrane to add to."""
+    """BN(Conv3×3(x)) on [T, B, C, H, W], max-pooled if `pooled`: the current of a neuron, or a membrane to add to."""
 
-    def __init__(self, in_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, pooled: bool = False) -> None:
         super().__init__()
         self.conv = Conv2d(in_channels, out_channels, kernel_size=3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(out_channels)
+        self.pooled = pooled
 
     def current(self, x: Tensor, repeats: int = 1) -> Tensor:
-        """One step of input with `repeats` T is repeated T times: its convolution and norm are computed once."""
-        samples = self.conv(channels_last(merge_time(x)))
-        current = split_time(batch_norm(self.norm, samples, repeats), x.shape[0])
+        """One step of input with `repeats` T is repeated T times: convolution, norm and pool are computed once."""
+        samples = batch_norm(self.norm, self.conv(channels_last(merge_time(x))), repeats)
+        current = split_time(halve(samples) if self.pooled else samples, x.shape[0])
         return repeat_over_time(current, x.shape[0] * repeats)
 
     def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
@@ -38,18 +40,33 @@ class ConvNorm(nn.Module):
 
 
 class SpikingConv(ConvNorm):
-    """SN(BN(Conv3×3(x))) on [T, B, C, H, W]."""
+    """SN(BN(Conv3×3(x))) on [T, B, C, H, W], with a max-pool after the norm, after the neuron, or nowhere."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, neuron: NeuronFactory = LIF, pool_after: PoolAfter | None = None
+    ) -> None:
+        super().__init__(in_channels, out_channels, pooled=pool_after == "norm")
+        self.neuron = neuron()
+        self.pools_spikes = pool_after == "neuron"
+
+    def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
+        spikes = fire(self.neuron, self.current(x, repeats), stream)
+        return over_time(halve, spikes) if self.pools_spikes else spikes
+
+
+class PreActivationConv(ConvNorm):
+    """BN(Conv3×3(SN(x))): the neuron reads a membrane [T, B, C, H, W], so that the convolution sees spikes."""
 
     def __init__(self, in_channels: int, out_channels: int, neuron: NeuronFactory = LIF) -> None:
         super().__init__(in_channels, out_channels)
         self.neuron = neuron()
 
     def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
-        return fire(self.neuron, self.current(x, repeats), stream)
+        return self.current(fire(self.neuron, x, stream), repeats)
 
 
 def halve(x: Tensor) -> Tensor:
-    """Max-pool 3×3 with stride 2 on [B, C, H, W]: a spike anywhere in the window is a spike."""
+    """Max-pool 3×3 with stride 2 on [B, C, H, W]: of spikes, one anywhere in the window is a spike."""
     return F.max_pool2d(channels_last(x), kernel_size=3, stride=2, padding=1)
 
 

@@ -73,3 +73,14 @@ class SpikingLinear(LinearNorm):
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
         return fire(self.neuron, self.current(x), stream)
+
+
+class PreActivationLinear(LinearNorm):
+    """BN(SN(x) W + b): the neuron reads a membrane [T, B, N, D], so that the weights see spikes."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, neuron: NeuronFactory = LIF) -> None:
+        super().__init__(in_features, out_features, bias)
+        self.neuron = neuron()
+
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        return self.current(fire(self.neuron, x, stream))

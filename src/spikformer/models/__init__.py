@@ -3,13 +3,17 @@
 from spikformer.layers.time import StreamState
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.files import load, save
-from spikformer.models.official import from_official
+from spikformer.models.importers import from_official
 from spikformer.models.registry import build_model, create_model, register_architecture
+from spikformer.models.spike_driven_transformer import SpikeDrivenTransformer
 from spikformer.models.spikformer import Spikformer
+from spikformer.models.spikingformer import Spikingformer
 
 __all__ = [
+    "SpikeDrivenTransformer",
     "Spikformer",
     "SpikingNetwork",
+    "Spikingformer",
     "StreamState",
     "build_model",
     "create_model",

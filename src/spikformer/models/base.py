@@ -99,16 +99,20 @@ class SpikingNetwork(nn.Module):
     def reset_classifier(self, num_classes: int) -> None:
         """A new head for other classes, with fresh weights; 0 makes the model return features [B, D]."""
         self.config = self.config.override(num_classes=num_classes)
-        self.head = initialise_linear(self.build_head()).to(self.like).train(self.training)
+        self.head = self.initialise_head(self.build_head()).to(self.like).train(self.training)
+
+    def initialise_head(self, head: nn.Module) -> nn.Module:
+        """A head with the weights that a fresh model of this architecture starts with."""
+        return truncated_normal(head)
 
     def no_weight_decay(self) -> set[str]:
         """Names of parameters that weight decay should leave alone: biases, norms, scales and neurons."""
         return {name for name, parameter in self.named_parameters() if parameter.ndim <= 1}
 
 
-def initialise_linear(layer: nn.Module) -> nn.Module:
-    """Truncated normal weights (σ = 0.02) and a zero bias; what is no linear layer stays."""
-    if isinstance(layer, nn.Linear):
+def truncated_normal(layer: nn.Module) -> nn.Module:
+    """Truncated normal weights (σ = 0.02) and a zero bias; what is neither linear nor a convolution stays."""
+    if isinstance(layer, nn.Linear | nn.Conv2d):
         nn.init.trunc_normal_(layer.weight, std=0.02)
         if layer.bias is not None:
             nn.init.zeros_(layer.bias)

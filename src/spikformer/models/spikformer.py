@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from spikformer.config import ModelConfig
 from spikformer.layers import EncoderBlock, Linear, SpikingMLP, SpikingPatchSplitting, SpikingSelfAttention, Stream
-from spikformer.models.base import SpikingNetwork, initialise_linear
+from spikformer.models.base import SpikingNetwork, truncated_normal
 from spikformer.models.registry import register_architecture
 from spikformer.neurons import neuron_factory
 
@@ -23,7 +23,9 @@ class Spikformer(SpikingNetwork):
         super().__init__(config)
         neuron = neuron_factory(config)
         self.num_features = config.embed_dim
-        self.stem = SpikingPatchSplitting(config.in_channels, config.stage_channels, config.pool_stages, neuron)
+        self.stem = SpikingPatchSplitting(
+            config.in_channels, config.stage_channels, config.pool_stages, neuron, config.pool_after
+        )
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.depth))
         self.head = self.build_head()
         self._initialise()
@@ -37,7 +39,7 @@ class Spikformer(SpikingNetwork):
     def _initialise(self) -> None:
         for module in self.modules():
             if isinstance(module, Linear) and (self.config.linear_init == "trunc_normal" or module is self.head):
-                initialise_linear(module)
+                truncated_normal(module)
 
 
 def _block(config: ModelConfig) -> EncoderBlock:
@@ -52,6 +54,7 @@ def _block(config: ModelConfig) -> EncoderBlock:
         learnable_scale=config.learnable_scale,
         qk_pool=config.qk_pool,
         qkv_bias=config.qkv_bias,
+        grid=config.grid,
     )
     return EncoderBlock(attention, SpikingMLP(config.embed_dim, config.mlp_dim, neuron))
 

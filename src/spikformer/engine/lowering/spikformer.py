@@ -83,6 +83,11 @@ def check_spiking(config: ModelConfig) -> None:
             f"The engine runs on spikes, but this model's neuron is {config.neuron!r}: compile a spiking one, "
             "or run this one in PyTorch."
         )
+    if config.pool_after != "neuron":
+        raise ValueError(
+            f"The engine pools spikes, but this model has pool_after={config.pool_after!r}, a pool of currents: "
+            "compile a model with pool_after='neuron', or run this one in PyTorch."
+        )
     if config.attention not in _ATTENTIONS:
         raise ValueError(
             f"The engine multiplies spikes, but attention={config.attention!r} has floats in Q, K or V: "

@@ -1,52 +1,12 @@
-"""Every published model, and the small ones of our own: one function each, with the paper's row beside it.
-
-    spikformer models                       lists them
-    sf.create_model("spikformer_4_384_cifar10")
-
-Where the paper and the authors' code differ, the presets follow the code; `# Paper:` marks the difference.
-"""
+"""The paper's own models, their conventional twins, and small ones of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any
 
 from spikformer.config import ModelConfig
-from spikformer.messages import did_you_mean
-from spikformer.paper import NETWORKS, PaperRow
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A model's config, whose type is its architecture, and what the paper reports of it (None for our own)."""
-
-    config: Any
-    paper: PaperRow | None = None
-
-
-PRESETS: dict[str, Callable[[], Preset]] = {}
-
-
-def preset(make: Callable[[], Preset]) -> Callable[[], Preset]:
-    """Register a preset under its function's name."""
-    PRESETS[make.__name__] = make
-    return make
-
-
-def list_models(pattern: str = "*") -> list[str]:
-    """Names of all presets that match a shell pattern, such as "*cifar10" or "transformer_*"."""
-    return [name for name in PRESETS if fnmatchcase(name, pattern)]
-
-
-def get_preset(name: str) -> Preset:
-    """The preset of that name; a misspelt one is answered with the nearest."""
-    if name not in PRESETS:
-        hint = did_you_mean(name, PRESETS, "`spikformer models` lists them.")
-        raise ValueError(f"There is no model {name!r}; {hint}")
-    return PRESETS[name]()
-
+from spikformer.paper import NETWORKS
+from spikformer.presets.registry import Preset, preset
 
 # ImageNet, Tab. 2: 224×224, 196 tokens, T = 4.
 

@@ -1,0 +1,109 @@
+"""What the authors' code computes on small random networks, in float64: the reference for parity.
+
+The files hold inputs, weights, logits, spike counts, loss and gradients for each of its variants; other folders hold
+recordings of the successors' code in the same format.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from spikformer.models import SpikingNetwork, from_official
+from spikformer.models.files import read_safetensors
+from spikformer.models.importers import recognise
+
+GOLDEN_FOLDER = Path(__file__).parent / "golden_data"
+VARIANTS = ("cifar10", "imagenet", "cifar10dvs")
+FAMILY = {
+    "cml_spikformer_cifar": "cml_spikformer_4_384_cifar10",
+    "spikingformer_cifar": "spikingformer_4_384_cifar10",
+    "spikingformer_imagenet": "spikingformer_8_512_imagenet",
+    "spikingformer_dvs": "spikingformer_2_256_cifar10dvs",
+    "cml_spikingformer_cifar": "cml_spikingformer_4_384_cifar10",
+    "cml_spikingformer_imagenet": "cml_spikingformer_8_512_imagenet",
+    "cml_spikingformer_dvs": "cml_spikingformer_2_256_cifar10dvs",
+    "sdt_cifar": "spike_driven_transformer_2_512_cifar10",
+    "sdt_imagenet": "spike_driven_transformer_8_512_imagenet",
+    "sdt_dvs_tet": "spike_driven_transformer_2_256_cifar10dvs",
+    "sdt_plif_cifar": "spike_driven_transformer_2_512_cifar10",
+}
+"""Recordings of successors, and the presets whose mathematics they have."""
+_TET_WEIGHT, _TET_TARGET = 0.001, 1.0
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One variant's recorded run; names of gradients and neurons are translated to ours."""
+
+    variant: str
+    state: dict[str, Tensor]
+    num_heads: int
+    time_steps: int
+    input: Tensor
+    target: Tensor
+    eval_logits: Tensor
+    train_logits: Tensor
+    train_loss: Tensor
+    gradients: dict[str, Tensor]
+    spike_counts: dict[str, tuple[int, int]]
+
+    def model(self) -> SpikingNetwork:
+        heads, steps = self.num_heads, self.time_steps
+        if self.variant not in FAMILY:
+            return from_official(self.state, num_heads=heads, time_steps=steps)
+        height, width = self.input.shape[-2:]
+        return from_official(
+            self.state, num_heads=heads, time_steps=steps, preset=FAMILY[self.variant], image_size=(height, width)
+        )
+
+    def logits(self, model: SpikingNetwork) -> Tensor:
+        """What the authors' network returns: logits [B, K], or those of every step [T, B, K] where it was TET's."""
+        return model.forward_steps(self.input) if self.eval_logits.ndim == 3 else model(self.input)
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Cross-entropy; of every step on its own with TET (Deng et al., 2022), beside a pull of all logits to 1."""
+        if logits.ndim == 2:
+            return F.cross_entropy(logits, self.target)
+        cross_entropy = F.cross_entropy(logits.flatten(0, 1), self.target.repeat(len(logits)))
+        return (1 - _TET_WEIGHT) * cross_entropy + _TET_WEIGHT * (logits - _TET_TARGET).square().mean()
+
+
+def load_golden(variant: str, folder: Path = GOLDEN_FOLDER) -> Golden:
+    """One recording from a folder of them; another file of that name is refused."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder} of golden files.")
+    path = folder / f"{variant}.safetensors"
+    try:
+        return _parse(variant, *read_safetensors(path))
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a golden file: it lacks {error}.") from None
+
+
+def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -> Golden:
+    sizes = json.loads(metadata["config"])
+    counts = json.loads(metadata["spike_counts"])
+    state = _under("state.", tensors)
+    translate = recognise(state).translate
+    x = tensors["input"]
+    return Golden(
+        variant=variant,
+        state=state,
+        num_heads=sizes["h"],
+        time_steps=sizes["T"],
+        input=x.transpose(0, 1) if x.ndim == 5 else x,  # Official: event frames are [B, T, C, H, W]
+        target=tensors["target"],
+        eval_logits=tensors["eval_logits"],
+        train_logits=tensors["train_logits"],
+        train_loss=tensors["train_loss"],
+        gradients={translate(name): x for name, x in _under("grad.", tensors).items()},
+        spike_counts={translate(name): (spikes, steps) for name, (spikes, steps) in counts.items()},
+    )
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): x for name, x in tensors.items() if name.startswith(prefix)}

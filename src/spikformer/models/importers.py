@@ -1,0 +1,204 @@
+"""Published checkpoints, of Spikformer and its successors, as our models.
+
+The naming (see `official_names`) and the sizes follow from the keys and shapes; the number of heads does not, so it is
+asked for. Where names and shapes fit several published networks that compute differently, the preset is asked for, too.
+What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spikformer.config import TransformerConfig
+from spikformer.io import check_is_file
+from spikformer.messages import printable
+from spikformer.models.base import SpikingNetwork
+from spikformer.models.checkpoint import read_checkpoint, weights_in
+from spikformer.models.files import assemble, read_safetensors
+from spikformer.models.official_names import NAMINGS, Naming
+from spikformer.presets import get_preset
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_NAME = 200  # of a tensor
+_UNTOLD = ("pool_stages", "pool_after", "tau", "attention", "attention_scale", "time_steps", "linear_init")
+
+
+def from_official(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    num_heads: int,
+    preset: str | None = None,
+    time_steps: int | None = None,
+    image_size: int | tuple[int, int] | None = None,
+) -> SpikingNetwork:
+    """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
+
+    `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
+    several. The image size is taken from the training arguments or the position embedding where the checkpoint has
+    them; otherwise it stays open, and the model takes any size that its pooling divides.
+
+    A .pth file is read by `checkpoint`, in at most four times its size of memory; nothing in it is executed.
+    """
+    name = "The state dict" if isinstance(source, Mapping) else str(source)
+    checkpoint = source if isinstance(source, Mapping) else _read(Path(source))
+    arguments = vars(checkpoint["args"]) if isinstance(checkpoint.get("args"), argparse.Namespace) else {}
+    arguments = {key: value for key, value in arguments.items() if type(value) is int}
+    state = _state_dict(checkpoint, name)
+
+    naming = recognise(state, name)
+    never_used = {key for key in state if naming.never_used.fullmatch(key)}
+    if never_used:
+        logger.warning(
+            "Dropped %d tensors that the authors' network never uses: %s", len(never_used), _summary(never_used)
+        )
+    tensors = {
+        own: _as_ours(own, tensor)
+        for key, tensor in state.items()
+        if key not in never_used and (own := naming.translate(key))
+    }
+    sizes = _sizes(tensors, name)
+    like = _preset(naming, preset, sizes, name)
+    _check_heads(num_heads, arguments, sizes["embed_dim"], state, name)
+    trained_steps = arguments.get("time_step", arguments.get("T", like.time_steps))
+    trained_size = arguments.get("img_size", _size_by_position(state, like, name))
+    if hasattr(like, "qkv_bias"):
+        sizes["qkv_bias"] = "blocks.0.attention.query.linear.bias" in tensors
+    try:
+        like = like.override(num_heads=1, image_size=(like.patch_size,) * 2, **sizes)
+    except ValueError as error:
+        raise ValueError(f"{name} has sizes that no network can have: {error}") from None
+    config = like.override(
+        num_heads=num_heads,
+        time_steps=trained_steps if time_steps is None else time_steps,
+        image_size=trained_size if image_size is None else image_size,
+    )
+    return assemble(config, tensors, name)
+
+
+def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> Naming:
+    """The naming of a checkpoint's tensors."""
+    for naming in NAMINGS:
+        if all(sign in state for sign in naming.signs):
+            return naming
+    known = ", ".join(naming.title for naming in NAMINGS)
+    raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {known}.")
+
+
+def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> TransformerConfig:
+    """The config of the published network that the weights are of; its sizes may be others."""
+    known = {preset: get_preset(preset).config for preset in naming.presets}
+    if wanted is not None:
+        config = get_preset(wanted).config
+        if not any(_same_mathematics(config, other) for other in known.values()):
+            raise ValueError(
+                f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
+            )
+        return config
+    for fields in (("in_channels", "num_classes"), ("in_channels",), ()):
+        fitting = {
+            preset: config
+            for preset, config in known.items()
+            if all(getattr(config, field) == sizes[field] for field in fields)
+        }
+        if fitting:
+            break
+    first, *others = fitting.values()
+    if not all(_same_mathematics(first, other) for other in others):
+        raise ValueError(
+            f"{name} fits several networks that compute differently; pass preset= (--preset) with one of "
+            f"{', '.join(fitting)}."
+        )
+    return first
+
+
+def _same_mathematics(config: TransformerConfig, other: TransformerConfig) -> bool:
+    return all(getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD)
+
+
+def _check_heads(
+    num_heads: int, arguments: Mapping[str, int], embed_dim: int, state: Mapping[str, Tensor], name: str
+) -> None:
+    mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
+    told = arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
+    if told != num_heads:
+        raise ValueError(f"{name} was trained with num_heads={told}, got num_heads={num_heads}.")
+    if num_heads < 1 or embed_dim % num_heads:
+        raise ValueError(
+            f"{name} has width {embed_dim}, which cannot be divided by num_heads={num_heads}; "
+            "give the number of heads it was trained with."
+        )
+
+
+def _as_ours(own_name: str, tensor: Tensor) -> Tensor:
+    """A copy, in the shape and type that our network has; one that cannot be brought there is reported later."""
+    if own_name.endswith(".linear.weight") and tensor.ndim > 2 and tensor.shape[2:].numel() == 1:
+        tensor = tensor.reshape(tensor.shape[:2])  # 1×1 kernels
+    if own_name.endswith(".num_batches_tracked") and tensor.ndim == 0:
+        tensor = tensor.long()  # a cast of the whole file may have made counters float
+    return tensor.clone()
+
+
+def _sizes(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
+    """The fields of a config that weights tell."""
+    try:
+        hidden, embed_dim = tensors["blocks.0.mlp.hidden.linear.weight"].shape
+        return {
+            "num_classes": len(tensors["head.weight"]),
+            "in_channels": tensors["stem.stages.0.conv.weight"].shape[1],
+            "embed_dim": embed_dim,
+            "mlp_ratio": hidden / embed_dim,
+            "depth": 1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d{1,9})\.", key))),
+            "neuron": "plif" if "stem.stages.0.neuron.gain_logit" in tensors else "lif",
+        }
+    except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(f"{name} lacks what tells its sizes ({error}).") from None
+
+
+def _size_by_position(state: Mapping[str, Tensor], preset: TransformerConfig, name: str) -> int | None:
+    """Of a square picture, by its number of tokens."""
+    if "pos_embed" not in state:
+        return None
+    shape = state["pos_embed"].shape
+    if len(shape) != 3:
+        raise ValueError(f"{name}: pos_embed should be [1, N, D], is {list(shape)}.")
+    side = math.isqrt(shape[1])
+    return side * preset.patch_size if side * side == shape[1] else None
+
+
+def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
+    state = weights_in(checkpoint)
+    if not isinstance(state, Mapping) or not state or not all(isinstance(x, Tensor) for x in state.values()):
+        raise ValueError(f"{name} holds no weights: expected tensors by name, or an entry state_dict or model of them.")
+    for key, tensor in state.items():
+        if len(str(key)) > _LONGEST_NAME or not str(key).isprintable():
+            raise ValueError(f"{name} holds a tensor called {printable(key)}; it is damaged or not a checkpoint.")
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
+            raise ValueError(f"{name}: {key} has no plain values; convert it with .to_dense() or .dequantize().")
+        if tensor.nbytes > tensor.untyped_storage().nbytes():
+            raise ValueError(f"{name}: {key} is expanded to {list(tensor.shape)}; make it .contiguous().")
+    return {str(key).removeprefix("module."): tensor for key, tensor in state.items()}
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    if path.suffix == ".safetensors":
+        check_is_file(path)
+        return read_safetensors(path)[1]
+    return read_checkpoint(path)
+
+
+def _summary(names: set[str]) -> str:
+    kinds = sorted(
+        {re.sub(r"block\.\d+", "block.*", name).removesuffix(".weight").removesuffix(".bias") for name in names}
+    )
+    return ", ".join(kinds)
