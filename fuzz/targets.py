@@ -28,9 +28,9 @@ import spikformer as sf
 from spikformer.analysis.golden import FOLDER as GOLDEN
 from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
-from spikformer.data.events.cache import FrameCache, _encode
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.gestures import read_gestures
+from spikformer.data.events.samples import FrameCache, _encode
+from spikformer.data.events.sets import read_gestures
 from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.mnist import read_idx
 from spikformer.data.images.picture import read_picture

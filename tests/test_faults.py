@@ -16,7 +16,7 @@ import spikformer as sf
 from spikformer.analysis.golden import FOLDER
 from spikformer.cli import main
 from spikformer.data import open_dataset
-from spikformer.data.events.cache import FrameCache
+from spikformer.data.events.samples import FrameCache
 from spikformer.data.unpacking import unpack
 from spikformer.engine import autotune
 from spikformer.io import write_atomically
