@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.terminal import print_table
+from spikformer.cli.console import print_table
 
 if TYPE_CHECKING:
     from spikformer.config import ModelConfig

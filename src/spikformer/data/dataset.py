@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -81,6 +81,11 @@ class DataSet:
         if samples is None:
             raise ValueError(f"{self.name} has no {name} split here; it has {' and '.join(self.splits)}.")
         return samples
+
+    def with_split(self, name: str, samples: Samples) -> DataSet:
+        """A copy with other samples for a split."""
+        splits = {each: samples if each == name else getattr(self, each) for each in SPLITS}
+        return replace(self, train=splits["train"], validation=splits["validation"], test=splits["test"])
 
     @property
     def splits(self) -> list[str]:

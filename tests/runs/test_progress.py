@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.runs.tensorboard import Board
+from spikformer.runs.progress import Board
 from spikformer.training.progress import Iteration, Progress
 
 
