@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spikformer.cli.bench import speed_of, time_calls
+from spikformer.runs.bench import speed_of, time_calls
 
 BATCH_SIZES = (1, 32)
 ENGINES = {"engine": "auto", "engine, events only": "events"}  # and their modes

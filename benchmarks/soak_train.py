@@ -31,7 +31,7 @@ from pathlib import Path
 EPOCHS = 2
 STEPS = 20  # iterations of an epoch of digits, in batches of 64
 SMALL = ["--epochs", str(EPOCHS), "--save-minutes", "0", "--model.depth", "1", "--model.embed-dim", "16"]
-COMMAND = [sys.executable, "-m", "spikformer.cli", "train", *SMALL]
+COMMAND = [str(Path(sys.executable).with_name("spikformer")), "train", *SMALL]
 SIGNALS = [signal.SIGKILL] * 3 + [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 PATIENCE = 300.0  # seconds for one life of a run
 

@@ -28,9 +28,9 @@ import spikformer as sf
 from spikformer.analysis.golden import GOLDEN_FOLDER as GOLDEN
 from spikformer.card import ModelCard
 from spikformer.config import ModelConfig
-from spikformer.data.events.cache import FrameCache, _encode
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.gestures import read_gestures
+from spikformer.data.events.samples import FrameCache, _encode
+from spikformer.data.events.sets import read_gestures
 from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.mnist import read_idx
 from spikformer.data.images.picture import read_picture
@@ -38,9 +38,8 @@ from spikformer.data.unpacking import unpack
 from spikformer.preprocessing import Preprocessing
 from spikformer.runs.folder import Run
 from spikformer.sampling import to_frames
-from spikformer.training.progress import Progress
 from spikformer.training.recipe import Recipe
-from spikformer.training.state import load_state, save_state
+from spikformer.training.state import Progress, load_state, save_state
 
 ROWS = [(5, 0, 0, 1), (7, 33, 0, 0), (7, 0, 33, 1), (19, 5, 9, 0), (4000, 33, 33, 1), (70000, 20, 30, 0)]
 CONFIG = ModelConfig(

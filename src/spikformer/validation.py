@@ -33,19 +33,26 @@ class FieldError(ValueError):
         return FieldError, (self.field, str(self))
 
 
-def count(default: int, least: int = 1) -> Any:
-    """An integer from `least` to a million."""
+def count(default: int | None, least: int = 1, *, most: int = LARGEST, optional: bool = False) -> Any:
+    """An integer from `least` to `most`; None where that is an option."""
 
     def check(value: Any) -> str | None:
+        if value is None and optional:
+            return None
         if not is_integer(value) or value < least:
-            return f"must be an integer of at least {least}"
-        return None if value <= LARGEST else f"must be at most {LARGEST:,}"
+            return f"must be an integer of at least {least}{' or None' if optional else ''}"
+        return None if value <= most else f"must be at most {most:,}"
 
     return _field(default, check)
 
 
 def number(
-    default: float | None, *, above: float | None = None, least: float | None = None, optional: bool = False
+    default: float | None,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    optional: bool = False,
 ) -> Any:
     """A finite number, within bounds if there are any; None where that is an option."""
 
@@ -56,6 +63,8 @@ def number(
             return f"must be a finite number{' or None' if optional else ''}, at most {LARGEST:,}"
         if above is not None and value <= above:
             return f"must be above {above:g}"
+        if below is not None and value >= below:
+            return f"must be below {below:g}"
         return f"must be at least {least:g}" if least is not None and value < least else None
 
     return _field(default, check)

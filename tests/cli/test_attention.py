@@ -12,7 +12,7 @@ from PIL import Image
 import spikformer as sf
 from spikformer.analysis.recorder import record
 from spikformer.data import open_dataset
-from spikformer.runs.watching import attention_grids, watch_samples
+from spikformer.runs.measure import attention_grids, watch_samples
 
 DIGITS = open_dataset("digits")
 

@@ -14,7 +14,7 @@ from tests.browser import open_browser
 import spikformer as sf
 from spikformer.cli import main
 from spikformer.data import open_dataset
-from spikformer.runs.measurement import _paper_row
+from spikformer.runs.report import _paper_row
 from spikformer.training import evaluate, get_recipe
 
 QUICK = ("--max-samples", "16", "--samples", "2", "--accelerator", "cpu")

@@ -31,9 +31,9 @@ SECONDS = 3  # of a processor
 READERS = """
 import json, shutil, sys, time
 from pathlib import Path
-from spikformer.data.events.cache import FrameCache
+from spikformer.data.events.samples import FrameCache
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.gestures import read_gestures
+from spikformer.data.events.sets import read_gestures
 from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.mnist import read_idx
 from spikformer.data.images.picture import read_picture

@@ -108,8 +108,10 @@ import spikformer as sf
 print(answer.class_name)
 """
 IN_A_SHELL = """
-from spikformer.cli import main
-sys.exit(main(["predict", *sys.argv[1:], "--json"]))
+import runpy
+from pathlib import Path
+sys.argv[1:] = ["predict", *sys.argv[1:], "--json"]
+runpy.run_path(str(Path(sys.executable).with_name("spikformer")), run_name="__main__")
 """
 
 

@@ -17,8 +17,7 @@ from tests.limits import run_limited
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.progress import Progress
-from spikformer.training.state import save_state
+from spikformer.training.state import Progress, save_state
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.progress import Progress
+from spikformer.training.state import Progress
 from spikformer.training.state import load_state, save_state
 
 folder = Path(sys.argv[1])
@@ -112,7 +111,7 @@ from pathlib import Path
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.progress import Progress
+from spikformer.training.state import Progress
 from spikformer.training.state import save_state
 
 folder = Path(sys.argv[1])

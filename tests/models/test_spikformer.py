@@ -9,8 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import spikformer as sf
 from spikformer.analysis.recorder import spike_counts
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
-from spikformer.analysis.verification import batch_invariance, streaming
 from spikformer.neurons import SpikingNeuron
+from spikformer.runs.verify import batch_invariance, streaming
 
 ATTENTION = ["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
 NEURONS = ["lif", "if", "plif", "relu", "gelu"]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spikformer import _native
-from spikformer.analysis.verification import run_by_steps
 from spikformer.neurons import IF, LIF, PLIF, Dynamics, SpikingNeuron, native, reference, surrogate_gradient
+from spikformer.runs.verify import run_by_steps
 
 pytestmark = pytest.mark.core
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.analysis.recorder import spike_counts
-from spikformer.analysis.verification import parity
+from spikformer.runs.verify import parity
 
 pytestmark = pytest.mark.core
 

@@ -20,8 +20,7 @@ from spikformer.runs.folder import Checkpoint, Results, Run
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
 from spikformer.training.optim import build_optimiser
-from spikformer.training.progress import Progress
-from spikformer.training.state import save_state
+from spikformer.training.state import Progress, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")
 DIGITS = open_dataset("digits")

@@ -148,3 +148,17 @@ def test_few_samples_are_taken_from_all_over_the_split(digits: DataSet, tmp_path
     run = train(data=digits, output=tmp_path / "run", max_samples=64, on_event=events.append, **SMALL | {"epochs": 1})
     assert isinstance(events[0], Started)
     assert events[0].num_train_samples == run.description.num_train_samples == 64
+
+
+def test_firing_rates_of_every_layer_go_to_tensorboard_once_an_epoch(whole: tuple[Run, list[Event]]) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run, _ = whole
+    board = EventAccumulator(str(run.path / "tensorboard"))
+    board.Reload()
+    layers = [tag for tag in board.Tags()["scalars"] if tag.startswith("firing/")]
+    assert "firing/stem.stages.0.neuron" in layers
+    assert "firing/blocks.0.mlp.hidden.neuron" in layers
+    for layer in layers:
+        assert [event.step for event in board.Scalars(layer)] == [1, 2]
+        assert all(0 <= event.value <= 1 for event in board.Scalars(layer))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields, replace
 from math import inf, nan
+from typing import Any
 
 import pytest
 
@@ -10,53 +11,58 @@ from spikformer import ModelConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.training import Recipe, get_recipe, list_recipes
 from spikformer.training.recipe import flat_settings
+from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 
 WRONG = [
-    ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
-    ({"epochs": 2.5}, "epochs must be an integer"),
-    ({"epochs": True}, "epochs must be an integer"),
-    ({"epochs": 2**63}, "epochs must be an integer"),
-    ({"cooldown_epochs": -1}, "cooldown_epochs must be an integer of at least 0, got -1"),
-    ({"batch_size": 0}, "batch_size must be an integer of at least 1"),
-    ({"accumulate": 0}, "accumulate must be an integer of at least 1"),
-    ({"seed": -1}, "seed must be an integer of at least 0"),
-    ({"learning_rate": 0.0}, "learning_rate must be above 0 and finite, got 0.0"),
-    ({"learning_rate": nan}, "learning_rate must be above 0 and finite, got nan"),
-    ({"learning_rate": inf}, "learning_rate must be above 0 and finite, got inf"),
-    ({"learning_rate": "fast"}, "learning_rate must be above 0 and finite, got 'fast'"),
-    ({"learning_rate": True}, "learning_rate must be above 0 and finite, got True"),
-    ({"final_learning_rate": -1e-9}, "final_learning_rate must be at least 0"),
-    ({"warmup_learning_rate": -1.0}, "warmup_learning_rate must be at least 0"),
-    ({"warmup_epochs": -0.5}, "warmup_epochs must be at least 0"),
-    ({"weight_decay": -0.1}, "weight_decay must be at least 0"),
-    ({"clip_gradient": 0}, "clip_gradient must be above 0"),
-    ({"ema_decay": 1.0}, "ema_decay must be between 0 and 1, or None, got 1.0"),
-    ({"ema_decay": 0}, "ema_decay must be between 0 and 1"),
-    ({"ema_decay": nan}, "ema_decay must be between 0 and 1"),
-    ({"ema_decay": "slow"}, "ema_decay must be between 0 and 1"),
-    ({"validation_share": 1.0}, "validation_share must be at least 0 and below 1, got 1.0"),
-    ({"validation_share": None}, "validation_share must be at least 0 and below 1, got None"),
-    ({"precision": "float8"}, "precision must be one of float32, bfloat16, float16, got 'float8'"),
-    ({"max_samples": 0}, "max_samples must be an integer of at least 1"),
-    ({"patience": -1}, "patience must be an integer of at least 1"),
-    ({"freeze": "stem.*"}, "freeze must be patterns"),
-    ({"sync_norms": 1}, "sync_norms must be True or False, got 1"),
-    ({"compile": "no"}, "compile must be True or False, got 'no'"),
-    (
-        {"mixing_epochs": -1, "augmentation": Augmentation(mixup=0.5)},
-        "mixing_epochs must be an integer of at least 0",
-    ),
-    ({"mixing_epochs": 3}, "mixing_epochs has no effect without mixup or cutmix; leave it None"),
+    {"epochs": 0},
+    {"epochs": 2.5},
+    {"epochs": True},
+    {"epochs": 2**63},
+    {"cooldown_epochs": -1},
+    {"batch_size": 0},
+    {"accumulate": 0},
+    {"seed": -1},
+    {"seed": 2**63},
+    {"learning_rate": 0.0},
+    {"learning_rate": nan},
+    {"learning_rate": inf},
+    {"learning_rate": "fast"},
+    {"learning_rate": True},
+    {"final_learning_rate": -1e-9},
+    {"warmup_learning_rate": -1.0},
+    {"warmup_epochs": -0.5},
+    {"weight_decay": -0.1},
+    {"clip_gradient": 0},
+    {"ema_decay": 1.0},
+    {"ema_decay": 0},
+    {"ema_decay": nan},
+    {"ema_decay": "slow"},
+    {"validation_share": 1.0},
+    {"validation_share": None},
+    {"precision": "float8"},
+    {"max_samples": 0},
+    {"patience": -1},
+    {"freeze": "stem.*"},
+    {"sync_norms": 1},
+    {"compile": "no"},
+    {"data_set": 3},
+    {"mixing_epochs": -1, "augmentation": Augmentation(mixup=0.5)},
+    {"mixing_epochs": 3},
 ]
 
 
-@pytest.mark.parametrize(("settings", "sentence"), WRONG, ids=[str(settings) for settings, _ in WRONG])
-def test_a_wrong_setting_is_answered_with_what_was_expected(settings: dict, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence) as caught:
+@pytest.mark.parametrize("settings", WRONG, ids=str)
+def test_a_wrong_setting_raises_with_its_name(settings: dict[str, Any]) -> None:
+    with pytest.raises(FieldError) as caught:
         Recipe(**settings)
+    assert caught.value.field == next(iter(settings))
     assert "\n" not in str(caught.value)
+
+
+def test_large_counts_of_samples_and_seeds_are_fine() -> None:
+    assert Recipe(max_samples=1_281_167, seed=2**62).max_samples == 1_281_167
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])

@@ -204,6 +204,21 @@ def measure_firing(
     return report
 
 
+def firing_rates(model: SpikingNetwork, inputs: Tensor) -> dict[str, float]:
+    """Spikes per neuron and step of every layer, at the cost of one forward pass."""
+    rates: dict[str, float] = {}
+
+    def watch(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, Tensor]) -> None:
+            rates[name] = float(spikes_in(output).mean())
+
+        return hook
+
+    with torch.no_grad(), eval_mode(model), hooked(model, SpikingNeuron, watch):
+        model(inputs)
+    return rates
+
+
 def _begin(report: FiringReport, model: SpikingNetwork, batch: Tensor) -> int:
     """The number of samples of a batch, which must be like those before it."""
     check_input(batch, model.config, model.like)

@@ -58,7 +58,7 @@ def _run(verb: str, arguments: list[str]) -> int:
         module = import_module(f"spikformer.cli.{_MODULES.get(verb, verb)}")
         if hasattr(module, "parse"):
             return module.run(module.parse(arguments))
-        from spikformer.cli.arguments import parse_options
+        from spikformer.cli.console import parse_options
 
         return module.run(parse_options(module.Options, verb, module.__doc__, arguments))
     except SystemExit as stop:  # tyro has shown its help, or what was wrong
@@ -83,7 +83,7 @@ def _run(verb: str, arguments: list[str]) -> int:
 
 
 def _fail(verb: str, message: str, code: int) -> int:
-    from spikformer.cli.terminal import printable, shortened
+    from spikformer.cli.console import printable, shortened
 
     print(f"spikformer {verb}: {shortened(printable(message))}", file=sys.stderr)
     return code
@@ -93,7 +93,7 @@ def _escape_in_streams_and_logs() -> None:
     """A letter that the terminal's encoding lacks becomes an escape, as do control characters in log messages."""
     import logging
 
-    from spikformer.cli.terminal import printable
+    from spikformer.cli.console import printable
 
     class Printable(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:

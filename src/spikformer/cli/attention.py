@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from spikformer.cli.terminal import say
+from spikformer.cli.console import say
 from spikformer.messages import SILENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spikformer.models import SpikingNetwork
-    from spikformer.runs.watching import Watched
+    from spikformer.runs.measure import Watched
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def run(options: Options) -> int:
 
 
 def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
+    from spikformer.runs.measure import choose_samples, watch_files, watch_samples
     from spikformer.runs.trained import data_path, load_trained, open_data
-    from spikformer.runs.watching import choose_samples, watch_files, watch_samples
 
     model = load_trained(options.weights)
     _check(options, model)
@@ -104,7 +104,7 @@ def _check(options: Options, model: SpikingNetwork) -> None:
 
 
 def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
-    from spikformer.runs.watching import attention_grids
+    from spikformer.runs.measure import attention_grids
     from spikformer.visualise.attention_maps import attention_figure
     from spikformer.visualise.mosaic import sample_picture
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import tyro
 
-from spikformer.cli.terminal import say
+from spikformer.cli.console import say
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spikformer.cli.terminal import Terminal, print_table, say
+from spikformer.cli.console import Terminal, print_table, say
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,7 @@ import tyro
 from rich.table import Table
 
 from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, FirstConv
-from spikformer.cli.samples import Measured, bar
-from spikformer.cli.terminal import print_table, say
+from spikformer.cli.console import Measured, bar, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.analysis.energy import EnergyReport

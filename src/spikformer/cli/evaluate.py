@@ -15,7 +15,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from spikformer.cli.terminal import print_table, say
+from spikformer.cli.console import bar, print_table, say
 from spikformer.messages import SILENT
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Options:
     """Stop at a file that cannot be read, instead of skipping it."""
     split: Literal["train", "validation", "test"] = "test"
     """Which split of the data; validation is what training held out."""
+    max_samples: int | None = None
+    """How many samples at most, taken from all over the split; all by default."""
     batch_size: int = 128
     """Samples at a time."""
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
@@ -46,7 +48,6 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.cli.samples import bar
     from spikformer.runs.evaluate import evaluate, open_evaluated
     from spikformer.runs.trained import weights_path
     from spikformer.visualise.accuracy import draw_confusion
@@ -57,11 +58,14 @@ def run(options: Options) -> int:
     picture = options.confusion or weights.with_name(f"{name}_{options.split}_confusion.png")
     check_figure_path(picture)
     model, data = open_evaluated(weights, options.data)
-    with bar("Evaluating", len(data.split(options.split)), enabled=not options.json) as advance:
+    count = len(data.split(options.split))
+    count = count if options.max_samples is None else min(count, options.max_samples)
+    with bar("Evaluating", count, enabled=not options.json) as advance:
         found = evaluate(
             model,
             data=data,
             split=options.split,
+            max_samples=options.max_samples,
             batch_size=options.batch_size,
             workers=options.workers,
             strict=options.strict,

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from spikformer.cli.terminal import say
+from spikformer.cli.console import say
 
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
 
     from spikformer.models import SpikingNetwork
-    from spikformer.runs.watching import Watched
+    from spikformer.runs.measure import Watched
 
 Split = Literal["train", "validation", "test"]
 
@@ -234,8 +234,8 @@ def _events(options: Events) -> Figure:
 
 
 def _watch_one(options: _OneSample) -> tuple[SpikingNetwork, Watched]:
+    from spikformer.runs.measure import watch_files, watch_samples
     from spikformer.runs.trained import data_path, load_trained, open_data
-    from spikformer.runs.watching import watch_files, watch_samples
 
     model = load_trained(options.weights)
     if options.file is not None:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.samples import Measured, bar
-from spikformer.cli.terminal import print_table, say
+from spikformer.cli.console import Measured, bar, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.analysis.firing import FiringReport

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from spikformer.cli.terminal import say
+from spikformer.cli.console import say
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork

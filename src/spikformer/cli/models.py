@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.terminal import print_table
+from spikformer.cli.console import print_table
 
 
 @dataclass(frozen=True)

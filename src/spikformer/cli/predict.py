@@ -18,7 +18,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from spikformer.cli.terminal import print_table, say
+from spikformer.cli.console import print_table, say
 from spikformer.messages import SILENT
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from spikformer.cli.terminal import say
+from spikformer.cli.console import bar, say
 
 if TYPE_CHECKING:
     from spikformer.visualise.report import Run
@@ -45,8 +45,7 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer import __version__
-    from spikformer.cli.samples import bar
-    from spikformer.runs.measurement import open_run
+    from spikformer.runs.report import open_run
     from spikformer.training.distributed import choose_device
     from spikformer.visualise.report import Report, check_report_path, write_report
     from spikformer.visualise.report.wording import progress, summary, warning

@@ -8,23 +8,28 @@ Example: spikformer train --resume --output runs/spikformer_tiny_digits
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import TracebackType
+from typing import Annotated, Any, Literal
 
+import torch
 import tyro
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spikformer.cli.arguments import parse_options
-from spikformer.cli.terminal import print_table, say
+from spikformer.cli.console import Terminal, parse_options, print_table, say
+from spikformer.io import keep_freed_memory, resident_bytes
 from spikformer.messages import SILENT
+from spikformer.runs.folder import Run
+from spikformer.runs.process import stop_on_signal
+from spikformer.runs.progress import Event, Finished, Started, describe_event, event_to_dict
+from spikformer.runs.train import train
+from spikformer.training import DivergedError, Epoch, Iteration
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
-
-if TYPE_CHECKING:
-    from spikformer.runs.folder import Run
-    from spikformer.runs.progress import Event, Finished
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,6 @@ def parse(arguments: list[str]) -> Command:
     if options.recipe != (name or DEFAULT):
         raise ValueError(f"The recipe's name comes first: spikformer train {options.recipe} …, then its options.")
     if options.resume:
-        from spikformer.runs.folder import Run
-
         run = Run(options.output or Path("runs") / options.recipe)
         run.check_saved()
         default = run.recipe
@@ -109,15 +112,6 @@ def _with_both_sides(arguments: list[str]) -> list[str]:
 
 
 def run(command: Command) -> int:
-    from contextlib import nullcontext
-
-    from spikformer.cli.live import LiveLine
-    from spikformer.io import keep_freed_memory
-    from spikformer.runs.process import stop_on_signal
-    from spikformer.runs.progress import Finished, Started, event_to_dict
-    from spikformer.runs.train import train
-    from spikformer.training import DivergedError, Iteration
-
     options = command.options
     keep_freed_memory()
     reported: list[Event] = []
@@ -179,3 +173,52 @@ def _print_results(run: Run, end: Finished) -> None:
         reads = f"{count} {'read' if count == 1 else 'reads'} of samples failed and used another sample instead"
         say(f"{reads}; `spikformer data check` lists the files.")
     say(f"{results.seconds:.0f} s of training in {run.path}")
+
+
+class LiveLine:
+    """Epoch, loss, accuracy, samples a second, time to go and memory, in one line; on stderr."""
+
+    def __init__(self) -> None:
+        self._console = Terminal(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+        )
+        live = self._console.is_terminal
+        self._bars = Progress(*columns, console=self._console, transient=True, disable=not live)
+        self._task = self._bars.add_task("Training", total=None, figures="")
+        self._total_epochs = 0
+        self._device = "cpu"
+
+    def __enter__(self) -> LiveLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def show(self, event: Event) -> None:
+        """Draw an iteration; write everything else down, but epochs only where nothing can be redrawn."""
+        if isinstance(event, Iteration):
+            figures = (
+                f"loss {event.mean_loss:.3f}  accuracy {event.mean_accuracy:.1%}  "
+                f"{event.samples_per_second:.0f} samples/s  {_memory(self._device)}"
+            )
+            title = f"Epoch {event.epoch} of {self._total_epochs}"
+            self._bars.update(self._task, completed=event.number, description=title, figures=figures)
+        elif not isinstance(event, Epoch) or not self._console.is_terminal:
+            for line in describe_event(event):
+                self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        if isinstance(event, Started):
+            self._total_epochs, self._device = event.total_epochs, event.device
+            total = event.total_epochs * event.iterations_per_epoch
+            self._bars.update(self._task, total=total, completed=event.iteration)
+            self._bars.start()
+
+
+def _memory(device: str) -> str:
+    used = torch.cuda.max_memory_allocated() if device == "cuda" else resident_bytes()
+    return f"{used / 1e9:.1f} GB"

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.progress import track
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from spikformer.cli.terminal import Terminal, print_table
+from spikformer.cli.console import Terminal, print_table
 
 if TYPE_CHECKING:
-    from spikformer.analysis.verification import Check
+    from spikformer.runs.verify import Check
 
 
 @dataclass(frozen=True)
@@ -30,28 +29,21 @@ class Options:
 
 
 def run(options: Options) -> int:
-    import torch
-
-    from spikformer.analysis.golden import GOLDEN_FOLDER
-    from spikformer.analysis.verification import checks
-    from spikformer.neurons import multistep as backend
+    from spikformer.runs.verify import verify
 
     logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are no news here
-    core = backend.describe()
-    torch.set_num_threads(1)  # networks this small only wait for a second thread, on a busy machine for long
-    started = time.perf_counter()
-    pending = list(checks(options.golden or GOLDEN_FOLDER))
-    progress = track(pending, "Checking", console=Terminal(stderr=True), transient=True, disable=options.json)
-    results = [result for check in progress for result in check()]
-    seconds = time.perf_counter() - started
-    failed = sum(not result.holds for result in results)
+    with Progress(
+        TextColumn("Checking"), BarColumn(), console=Terminal(stderr=True), transient=True, disable=options.json
+    ) as progress:
+        task = progress.add_task("")
+        found = verify(options.golden, lambda done, total: progress.update(task, completed=done, total=total))
     if options.json:
-        report = {"checks": [asdict(result) for result in results], "failed": failed, "seconds": seconds}
-        print(json.dumps(report | {"backend": core}))
-        return int(failed > 0)
-    _print_report(results)
-    verdict = f"[bold red]{failed} of {len(results)} checks fail[/]" if failed else f"All {len(results)} checks hold"
-    Terminal().print(f"\n{verdict}, in {seconds:.1f} s ({core}).", highlight=False, soft_wrap=True)
+        print(json.dumps(asdict(found) | {"failed": found.num_failed}))
+        return int(found.num_failed > 0)
+    _print_report(found.checks)
+    failed, count = found.num_failed, len(found.checks)
+    verdict = f"[bold red]{failed} of {count} checks fail[/]" if failed else f"All {count} checks hold"
+    Terminal().print(f"\n{verdict}, in {found.seconds:.1f} s ({found.backend}).", highlight=False, soft_wrap=True)
     return int(failed > 0)
 
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spikformer.data.augmentation import Augmentation, Augmenter
     from spikformer.data.catalogue import list_datasets, open_dataset, open_for_model, options_of, register_dataset
-    from spikformer.data.dataset import ArraySamples, DamagedFilesError, DataSet, Samples
+    from spikformer.data.dataset import ArraySamples, DamagedFilesError, DataSet, Samples, read_sample
     from spikformer.data.loader import Batch, Loader, SplitDataset
     from spikformer.data.options import DataOptions
-    from spikformer.data.samples import read_sample
 
 _HOME = {
     "ArraySamples": "dataset",
@@ -31,7 +30,7 @@ _HOME = {
     "open_dataset": "catalogue",
     "open_for_model": "catalogue",
     "options_of": "catalogue",
-    "read_sample": "samples",
+    "read_sample": "dataset",
     "register_dataset": "catalogue",
 }
 

@@ -1,14 +1,17 @@
-"""DataSet: one small interface for every set, images and events alike."""
+"""DataSet and Samples: one small interface for every set, images and events alike; and the sample of a single file."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from spikformer.card import ModelCard
+from spikformer.data.events.formats import read_recording
+from spikformer.data.images.picture import read_picture
 from spikformer.preprocessing import Preprocessing
 
 if TYPE_CHECKING:  # reading files needs no torch
@@ -79,6 +82,11 @@ class DataSet:
             raise ValueError(f"{self.name} has no {name} split here; it has {' and '.join(self.splits)}.")
         return samples
 
+    def with_split(self, name: str, samples: Samples) -> DataSet:
+        """A copy with other samples for a split."""
+        splits = {each: samples if each == name else getattr(self, each) for each in SPLITS}
+        return replace(self, train=splits["train"], validation=splits["validation"], test=splits["test"])
+
     @property
     def splits(self) -> list[str]:
         """Names of those that are there."""
@@ -120,6 +128,40 @@ class ArraySamples:
 
     def source(self, index: int) -> str:
         return f"{self.name}, sample {index}"
+
+
+def preprocessed(samples: Samples, preprocessing: Preprocessing) -> Samples:
+    """Decoded pictures as samples; those that are samples already stay what they are."""
+    is_whole = preprocessing.crop_ratio == 1 and len(samples) > 0 and samples[0].shape == preprocessing.sample_shape
+    return samples if is_whole else PreprocessedSamples(samples, preprocessing)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PreprocessedSamples:
+    """Decoded pictures of another split, preprocessed."""
+
+    samples: Samples
+    preprocessing: Preprocessing
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.samples.labels
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.preprocessing.to_sample(self.samples[index])
+
+    def source(self, index: int) -> str:
+        return self.samples.source(index)
+
+
+def read_sample(path: str | os.PathLike[str], preprocessing: Preprocessing) -> np.ndarray:
+    """A picture or recording file as a sample: the one that the data set itself would give for it."""
+    if preprocessing.events:
+        return preprocessing.to_sample(read_recording(path), os.fspath(path))
+    return preprocessing.to_sample(read_picture(path, preprocessing.size_hint))
 
 
 Content = TypeVar("Content")

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from spikformer.data.dataset import DIGITS, ArraySamples, DataSet
+from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, preprocessed
 from spikformer.data.events.simulator import EventCamera
 from spikformer.data.options import DataOptions
-from spikformer.data.samples import preprocessed
 from spikformer.data.splits import Subset, hold_out
 
 

@@ -77,7 +77,7 @@ def predict(
 def _sample(source: Input, card: ModelCard) -> np.ndarray:
     if isinstance(source, np.ndarray | Recording):
         return card.known_preprocessing.to_sample(source)
-    from spikformer.data.samples import read_sample
+    from spikformer.data.dataset import read_sample
 
     return read_sample(source, card.known_preprocessing)
 

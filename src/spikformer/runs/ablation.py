@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from spikformer.analysis.ablation import CellResult, check_grid, variants, varied_fields
 from spikformer.data import open_for_model, options_of
-from spikformer.runs.cells import AblationFolder, Cell
-from spikformer.runs.comparison import Comparison
+from spikformer.runs.cells import AblationFolder, Cell, Comparison
 from spikformer.runs.process import FolderLock
 from spikformer.runs.workers import CellEnded, CellOptions, run_cells
 from spikformer.training.recipes import DEFAULT, get_recipe, pretrained_on

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from spikformer.data import DataSet
+from spikformer.data.splits import spread_samples
 from spikformer.engine import Engine
 from spikformer.models.inspection import unwrap
 from spikformer.runs.trained import data_path, load_answering, open_data
@@ -31,6 +32,7 @@ def evaluate(
     *,
     data: str | os.PathLike[str] | DataSet | None = None,
     split: str = "test",
+    max_samples: int | None = None,
     batch_size: int = 128,
     workers: int = 0,
     strict: bool = False,
@@ -41,14 +43,17 @@ def evaluate(
 
         model        a network, an engine, or the path of either or of a run folder
         data         a data set, or where its files are; by default those that the run was trained on
+        max_samples  measure at most so many, taken from all over the split
         accelerator  where to compute; a network in memory stays on its device by default
 
     A network of your own needs a card that names its data set, or `data` as a data set.
     """
-    for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0)):
-        if value < least:
+    for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("max_samples", max_samples, 1)):
+        if value is not None and value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}.")
     network, opened = open_evaluated(model, data)
+    if max_samples is not None:
+        opened = opened.with_split(split, spread_samples(opened.split(split), max_samples))
     options = EvalOptions(batch_size=batch_size, workers=workers, strict=strict, on_batch=on_batch)
     if isinstance(network, Engine):
         if accelerator == "gpu":

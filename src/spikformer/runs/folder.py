@@ -62,6 +62,11 @@ class Checkpoint:
     validation_accuracy: float | None = None
     test_accuracy: float | None = None
 
+    @classmethod
+    def of_epoch(cls, row: dict[str, float]) -> Checkpoint:
+        """From a row of metrics."""
+        return cls(int(row["epoch"]), row["train_loss"], row["train_accuracy"], row.get("validation_accuracy"))
+
 
 @dataclass(frozen=True)
 class Results:

@@ -1,20 +1,29 @@
-"""Trained weights over samples of their data: batches of them, and what an inference costs."""
+"""Trained weights over samples of their data: batches, what an inference costs, and single samples while watched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from spikformer.analysis.energy import measure_energy
-from spikformer.data import DataSet
+from spikformer.analysis.recorder import Record, record
+from spikformer.data import DataSet, read_sample
 from spikformer.models import SpikingNetwork
 from spikformer.runs.folder import Run
 from spikformer.runs.trained import data_path, load_trained, open_data
-from spikformer.training import choose_device
+from spikformer.training import choose_device, is_silent
+from spikformer.visualise.attention_maps import received_attention, to_grid
+
+if TYPE_CHECKING:
+    from spikformer.data import DataSet
+    from spikformer.models import SpikingNetwork
+
 
 Accelerator = Literal["auto", "cpu", "gpu"]
 _COST_SAMPLES = 256  # firing rates hardly move beyond
@@ -70,3 +79,99 @@ def measure_cost(run: Run, data: Path | None = None, accelerator: Accelerator = 
         "attention_operations": sum(map(sum, attention)) / blocks,
         "attention_energy_mj": sum(map(report.energy_pj, attention)) / blocks / 1e9,
     }
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A sample, and what the network did with it."""
+
+    sample: np.ndarray
+    """As the set has it: uint8 [C, H, W], or counts of events [T, 2, H, W]."""
+    source: str
+    label: str | None
+    """Its class, if that is known."""
+    answer: str | None
+    """None if no spike reached the head."""
+    confidence: float
+    seen: Record
+
+    @property
+    def title(self) -> str:
+        truth = f"{self.label}, " if self.label is not None else ""
+        if self.answer is None:
+            return f"{self.source}: {truth}no answer (the network is silent)"
+        return f"{self.source}: {truth}classified as {self.answer} ({self.confidence:.0%})"
+
+
+def watch_files(model: SpikingNetwork, files: Sequence[Path]) -> Iterator[Watched]:
+    """Pictures or recordings, brought into the form of the data that the model was trained on."""
+    seen = model.card.known_preprocessing
+    for path in files:
+        sample = read_sample(path, seen)
+        yield _watch(model, seen.to_inputs(sample[None]), model.card.class_names, sample, path.name, None)
+
+
+def watch_samples(model: SpikingNetwork, data: DataSet, split: str, places: Sequence[int]) -> Iterator[Watched]:
+    """Samples of a split, by their places in it."""
+    samples = data.split(split)
+    for place in places:
+        if not 0 <= place < len(samples):
+            raise ValueError(f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}.")
+        label = data.class_names[int(samples.labels[place])]
+        sample = samples[place]
+        inputs = data.preprocessing.to_inputs(sample[None])
+        yield _watch(model, inputs, data.class_names, sample, f"{split} sample {place}", label)
+
+
+@torch.no_grad()
+def _watch(
+    model: SpikingNetwork,
+    inputs: np.ndarray,
+    class_names: Sequence[str],
+    sample: np.ndarray,
+    source: str,
+    label: str | None,
+) -> Watched:
+    weight = model.like
+    with record(model.eval()) as seen:
+        readouts = model.forward_steps(torch.from_numpy(inputs).to(weight.device, weight.dtype))
+    if is_silent(readouts, model.resting_readout()):
+        return Watched(sample, source, label, None, 0.0, seen)
+    shares = readouts.mean(0)[0].float().softmax(0)
+    answer = int(shares.argmax())
+    return Watched(sample, source, label, class_names[answer], float(shares[answer]), seen)
+
+
+def choose_samples(data: DataSet, split: str, count: int) -> list[int]:
+    """Places of samples that can be read, one a class as far as that goes, classes spread over all there are."""
+    samples = data.split(split)
+    classes = np.unique(samples.labels)
+    members = {label: iter(np.flatnonzero(samples.labels == label)) for label in classes}
+    spread = classes[np.unique(np.linspace(0, len(classes) - 1, min(count, len(classes))).round().astype(int))]
+    turn = [*spread, *np.setdiff1d(classes, spread)] if count else []
+    chosen: list[int] = []
+    while turn and len(chosen) < count:
+        label = turn.pop(0)
+        place = next((int(place) for place in members[label] if _can_be_read(samples, int(place))), None)
+        if place is not None:
+            chosen.append(place)
+            turn.append(label)  # its next, once every class has had its turn
+    return sorted(chosen, key=lambda place: (int(samples.labels[place]), place))
+
+
+def _can_be_read(samples: Any, place: int) -> bool:
+    try:
+        samples[place]
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def attention_grids(model: SpikingNetwork, watched: Watched, head: int | None = None) -> np.ndarray:
+    """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
+    size = watched.sample.shape[-2:]
+    height, width = (edge // model.config.patch_size for edge in size)
+    heads = slice(None) if head is None else slice(head - 1, head)
+    maps = (attention.maps()[:, 0, heads].abs().float() for attention in watched.seen.attentions.values())
+    by_block = [each.numpy(force=True) for each in maps]
+    return np.stack([[to_grid(received_attention(step), height, width) for step in steps] for steps in by_block])

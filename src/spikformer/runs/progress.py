@@ -1,15 +1,23 @@
-"""What training reports while it runs, as objects, as lines of a log and as JSON."""
+"""What training reports while it runs: as objects, as lines of a log, as JSON and to TensorBoard."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeAlias
 
+from spikformer.analysis.firing import firing_rates
+from spikformer.data import DataSet
+from spikformer.data.dataset import SPLITS
+from spikformer.models import SpikingNetwork
 from spikformer.runs.folder import Results, Run
-from spikformer.training import Epoch, Iteration
+from spikformer.runs.measure import batches
+from spikformer.training import Epoch, Iteration, Trainer
+from spikformer.training.state import Progress
 
 _LOGGED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "samples_per_second")
+_FIRING_SAMPLES = 32
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,27 @@ class Started:
     iteration: int
     """Iterations that are done, by the run that is resumed."""
     warnings: list[str]
+
+    @classmethod
+    def of(cls, trainer: Trainer, run: Path, recipe: str, warnings: list[str]) -> Started:
+        data, fabric = trainer.data, trainer.fabric
+        return cls(
+            run=run,
+            recipe=recipe,
+            data_set=data.name,
+            num_train_samples=len(data.split("train")),
+            num_classes=len(data.class_names),
+            image_size=data.size,
+            events=data.events,
+            num_parameters=sum(parameter.numel() for parameter in trainer.model.parameters()),
+            time_steps=trainer.recipe.model.time_steps,
+            device=fabric.device.type,
+            world_size=fabric.world_size,
+            total_epochs=trainer.recipe.total_epochs,
+            iterations_per_epoch=trainer.iterations_per_epoch,
+            iteration=trainer.progress.iteration,
+            warnings=warnings,
+        )
 
 
 @dataclass(frozen=True)
@@ -83,3 +112,52 @@ def _describe_start(start: Started) -> str:
         f"a model of {start.num_parameters / 1e6:.2f} M parameters, T = {start.time_steps}, on {start.world_size} × "
         f"{start.device}"
     )
+
+
+class Board:
+    """Scalars by epoch, and by iteration in the run `iterations` beside. A resumed log drops what lies ahead."""
+
+    def __init__(self, folder: Path, progress: Progress, *, enabled: bool) -> None:
+        self._writer = self._iterations = None
+        if enabled:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(str(folder), purge_step=progress.epoch + 1)
+            self._iterations = SummaryWriter(str(folder / "iterations"), purge_step=progress.iteration + 1)
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in (self._writer, self._iterations):
+            if writer is not None:
+                writer.close()
+
+    def add_iteration(self, iteration: Iteration) -> None:
+        if self._iterations is not None:
+            for name in ("loss", "learning_rate", "samples_per_second"):
+                self._iterations.add_scalar(f"iteration/{name}", getattr(iteration, name), iteration.number)
+
+    def add(self, metrics: dict[str, float]) -> None:
+        """A row of metrics, of an epoch."""
+        if self._writer is not None:
+            for name, value in metrics.items():
+                if name != "epoch":
+                    self._writer.add_scalar(_tag(name), value, int(metrics["epoch"]))
+            self._writer.flush()
+
+    def add_firing(self, model: SpikingNetwork, data: DataSet, epoch: int) -> None:
+        """Spikes per neuron and step of every layer, after an epoch, on a few samples that stay the same."""
+        if self._writer is not None:
+            split = "validation" if data.validation is not None else "train"
+            for inputs in batches(model, data, split, _FIRING_SAMPLES, _FIRING_SAMPLES):
+                for name, rate in firing_rates(model, inputs).items():
+                    self._writer.add_scalar(f"firing/{name}", rate, epoch)
+
+
+def _tag(name: str) -> str:
+    """Quantities of a split go together, under its name."""
+    split, _, quantity = name.partition("_")
+    return f"{split}/{quantity}" if split in SPLITS else name

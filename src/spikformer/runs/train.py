@@ -17,8 +17,7 @@ from spikformer.data import DataSet, open_for_model, options_of
 from spikformer.data.splits import spread_samples
 from spikformer.models import load
 from spikformer.runs.folder import Checkpoint, Results, Run
-from spikformer.runs.progress import Event, Finished, Started, Stopped
-from spikformer.runs.tensorboard import Board
+from spikformer.runs.progress import Board, Event, Finished, Started, Stopped
 from spikformer.runs.writer import RunWriter
 from spikformer.training import DivergedError, Epoch, Iteration, Recipe, Trainer, build_fabric, transfer_weights
 from spikformer.training.distributed import launch_id, shut_down, was_restarted
@@ -105,7 +104,7 @@ def train(
             save_seconds=60 * save_minutes,
         )
         warnings = _prepare(plan, trainer, None if from_weights is None else Path(from_weights), overwrite=overwrite)
-        report(_started(plan, trainer, warnings))
+        report(Started.of(trainer, plan.writer.path, plan.name, warnings))
         _run(plan, trainer, warnings, report, stop)
         fabric.barrier()  # a process that ends earlier would take the others down with it
         return Run(plan.writer.path)
@@ -186,7 +185,7 @@ def _open_data(plan: _Plan, fabric: Fabric) -> tuple[Recipe, DataSet]:
         if fabric.is_global_zero:
             fabric.barrier()
     if recipe.max_samples is not None:
-        data = replace(data, train=spread_samples(data.split("train"), recipe.max_samples))
+        data = data.with_split("train", spread_samples(data.split("train"), recipe.max_samples))
     decided = {"num_classes": len(data.class_names), "in_channels": data.channels}
     for name, value in decided.items():
         if f"model.{name}" in overridden and getattr(recipe.model, name) != value:
@@ -243,6 +242,7 @@ def _run(
                 if isinstance(event, Epoch) and rank0:
                     writer.keep(trainer.finished_model, trainer.progress.history, best=event.best)
                     board.add(event.metrics)
+                    board.add_firing(trainer.finished_model, trainer.data, event.number)
                 report(event)
     except DivergedError:
         _draw_curves(trainer, writer)
@@ -262,43 +262,18 @@ def _measure(trainer: Trainer, run: Run) -> Results:
     """The last epoch, and the one that validation chose, both on the test split."""
     progress, silent = trainer.progress, trainer.silent
     trainer.fabric.barrier()
-    last, best = _checkpoint(progress.history[-1]), None
+    last, best = Checkpoint.of_epoch(progress.history[-1]), None
     if trainer.data.test is not None:
         found = trainer.evaluate("test")
         last, silent = replace(last, test_accuracy=found.top1), found.silent
     if progress.best_epoch is not None:
-        best = _checkpoint(progress.history[progress.best_epoch - 1])
+        best = Checkpoint.of_epoch(progress.history[progress.best_epoch - 1])
         if trainer.data.test is not None:
             model = load(run.best).to(trainer.fabric.device)
             best = replace(best, test_accuracy=trainer.evaluate("test", model).top1)
     return Results(last, best, progress.seconds, progress.unreadable, silent)
 
 
-def _checkpoint(row: dict[str, float]) -> Checkpoint:
-    return Checkpoint(int(row["epoch"]), row["train_loss"], row["train_accuracy"], row.get("validation_accuracy"))
-
-
 def _draw_curves(trainer: Trainer, run: Run) -> None:
     if trainer.fabric.is_global_zero and trainer.progress.history:
         draw_curves({run.path.name: trainer.progress.history}, run.curves)
-
-
-def _started(plan: _Plan, trainer: Trainer, warnings: list[str]) -> Started:
-    data, config = trainer.data, trainer.recipe.model
-    return Started(
-        run=plan.writer.path,
-        recipe=plan.name,
-        data_set=data.name,
-        num_train_samples=len(data.split("train")),
-        num_classes=len(data.class_names),
-        image_size=data.size,
-        events=data.events,
-        num_parameters=sum(parameter.numel() for parameter in trainer.model.parameters()),
-        time_steps=config.time_steps,
-        device=trainer.fabric.device.type,
-        world_size=trainer.fabric.world_size,
-        total_epochs=trainer.recipe.total_epochs,
-        iterations_per_epoch=trainer.iterations_per_epoch,
-        iteration=trainer.progress.iteration,
-        warnings=warnings,
-    )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from math import isfinite
 from typing import Any, Literal, get_args
 
 from spikformer.config import ModelConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.messages import did_you_mean, printable, shown
+from spikformer.validation import FieldError, check_fields, choice, count, flag, number
 
 Precision = Literal["float32", "bfloat16", "float16"]
 _ADDED = ("max_samples", "freeze", "patience")
+_LARGEST_INT = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -24,80 +25,60 @@ class Recipe:
     model: ModelConfig = field(default_factory=ModelConfig)
     augmentation: Augmentation = field(default_factory=Augmentation)
 
-    epochs: int = 300
+    epochs: int = count(300)
     """Passes over the training split, warm-up and cosine."""
-    cooldown_epochs: int = 0
+    cooldown_epochs: int = count(0, least=0)
     """Passes after those, at the final learning rate."""
-    mixing_epochs: int | None = None
+    mixing_epochs: int | None = count(None, least=0, optional=True)
     """After so many, mixup and cutmix are off; None: never."""
 
-    batch_size: int = 128
+    batch_size: int = count(128)
     """Samples of one iteration, over all devices and accumulated parts."""
-    accumulate: int = 1
+    accumulate: int = count(1)
     """Parts in which a device takes its share of a batch, to save memory; norms then see parts."""
 
-    learning_rate: float = 5e-4
+    learning_rate: float = number(5e-4, above=0)
     """The peak. It is not rescaled by the batch size."""
-    final_learning_rate: float = 1e-5
-    warmup_epochs: float = 20
-    warmup_learning_rate: float = 1e-5
-    weight_decay: float = 0.06
+    final_learning_rate: float = number(1e-5, least=0)
+    warmup_epochs: float = number(20, least=0)
+    warmup_learning_rate: float = number(1e-5, least=0)
+    weight_decay: float = number(0.06, least=0)
     """Of AdamW; never on biases, norms and neurons."""
-    clip_gradient: float | None = None
+    clip_gradient: float | None = number(None, above=0, optional=True)
     """Largest norm of the gradient; None lets it be."""
-    ema_decay: float | None = None
+    ema_decay: float | None = number(None, above=0, below=1, optional=True)
     """Keep a moving average of the weights, and validate, test and save that; None: no average."""
 
-    precision: Precision = "float32"
+    precision: Precision = choice("float32", get_args(Precision))
     """Of products. Membranes, Q Kᵀ V and weights stay in float32."""
-    sync_norms: bool = False
+    sync_norms: bool = flag(False)
     """Norms see the samples of all devices."""
-    compile: bool = False
+    compile: bool = flag(False)
     """Compile the model with torch.compile: minutes at first, less memory and time later."""
 
-    max_samples: int | None = None
+    max_samples: int | None = count(None, most=_LARGEST_INT, optional=True)
     """Train on at most so many samples, taken from all over the training split; None: on all."""
     freeze: tuple[str, ...] = ()
     """Shell patterns of parameters that do not learn, such as "stem.*"; statistics of norms still adapt."""
-    patience: int | None = None
+    patience: int | None = count(None, optional=True)
     """Stop after so many epochs without a better validation accuracy; None: never."""
 
-    validation_share: float = 0.1
+    validation_share: float = number(0.1, least=0, below=1)
     """Of the training split, held out where the set has no validation split; 0 trains on all and selects nothing."""
-    seed: int = 0
+    seed: int = count(0, least=0, most=_LARGEST_INT)
     """Decides initial weights, the order of samples and every augmentation."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not isinstance(self.data_set, str):
-            raise ValueError(f"data_set must be a name, got {shown(self.data_set)}.")
-        for name, least in (("epochs", 1), ("cooldown_epochs", 0), ("batch_size", 1), ("accumulate", 1), ("seed", 0)):
-            self._check_count(name, least)
-        if self.mixing_epochs is not None:
-            self._check_count("mixing_epochs", 0)
-            if not (self.augmentation.mixup or self.augmentation.cutmix):
-                raise ValueError("mixing_epochs has no effect without mixup or cutmix; leave it None.")
-        for name in ("max_samples", "patience"):
-            if getattr(self, name) is not None:
-                self._check_count(name, 1)
+            raise FieldError("data_set", f"data_set must be a name, got {shown(self.data_set)}.")
+        if self.mixing_epochs is not None and not (self.augmentation.mixup or self.augmentation.cutmix):
+            raise FieldError("mixing_epochs", "mixing_epochs has no effect without mixup or cutmix; leave it None.")
         patterns: Any = self.freeze
         listed = isinstance(patterns, list | tuple) and len(patterns) <= 1000
         if not listed or not all(isinstance(pattern, str) and pattern.isprintable() for pattern in patterns):
-            raise ValueError(f"freeze must be at most 1000 patterns of parameter names, got {shown(patterns)}.")
+            raise FieldError("freeze", f"freeze must be patterns of parameter names, got {shown(patterns)}.")
         object.__setattr__(self, "freeze", tuple(patterns))
-        for name in ("final_learning_rate", "warmup_epochs", "warmup_learning_rate", "weight_decay"):
-            self._check_number(name, 0.0, inclusive=True)
-        self._check_number("learning_rate", 0.0, inclusive=False)
-        if self.clip_gradient is not None:
-            self._check_number("clip_gradient", 0.0, inclusive=False)
-        if self.ema_decay is not None and not (_is_number(self.ema_decay) and 0 < self.ema_decay < 1):
-            raise ValueError(f"ema_decay must be between 0 and 1, or None, got {shown(self.ema_decay)}.")
-        if not (_is_number(self.validation_share) and 0 <= self.validation_share < 1):
-            raise ValueError(f"validation_share must be at least 0 and below 1, got {shown(self.validation_share)}.")
-        for name in ("sync_norms", "compile"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, got {shown(getattr(self, name))}.")
-        if self.precision not in get_args(Precision):
-            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {shown(self.precision)}.")
 
     @property
     def total_epochs(self) -> int:
@@ -151,17 +132,6 @@ class Recipe:
             raise ValueError(f"A recipe's model and augmentation must hold their fields; {printable(error)}.") from None
         return cls(**{**values, "model": model, "augmentation": augmentation})
 
-    def _check_count(self, name: str, least: int) -> None:
-        value: Any = getattr(self, name)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {shown(value)}.")
-
-    def _check_number(self, name: str, least: float, *, inclusive: bool) -> None:
-        value: Any = getattr(self, name)
-        if not _is_number(value) or value < least or (value == least and not inclusive):
-            bound = f"{'at least' if inclusive else 'above'} {least:g}"
-            raise ValueError(f"{name} must be {bound} and finite, got {shown(value)}.")
-
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings under names with dots, such as model.time_steps."""
@@ -177,11 +147,3 @@ def _check_names(what: str, given: Mapping[str, Any], settings: Any) -> None:
         if name not in names:
             hint = did_you_mean(str(name), names, f"choose from {', '.join(names)}.")
             raise ValueError(f"There is no setting {name!r} in the {what}; {hint}")
-
-
-def _is_number(value: Any) -> bool:
-    """A finite number that a float can hold."""
-    try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    except OverflowError:  # an int of hundreds of digits
-        return False

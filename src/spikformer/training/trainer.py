@@ -23,11 +23,9 @@ from spikformer.layers.sync_norm import sync_norms
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
-from spikformer.training.finetune import freeze
-from spikformer.training.optim import WeightAverage, build_optimiser, learning_rate, set_learning_rate
-from spikformer.training.progress import DivergedError, Epoch, Iteration, Progress
+from spikformer.training.optim import WeightAverage, build_optimiser, freeze, learning_rate, set_learning_rate
 from spikformer.training.recipe import Recipe
-from spikformer.training.state import SavedState, save_state
+from spikformer.training.state import DivergedError, Epoch, Iteration, Progress, SavedState, save_state
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -162,7 +160,7 @@ class Trainer:
             diverged, self.stopped, due = any_rank(self.fabric, not math.isfinite(loss), stop(), due)
             self._last_rate = rate
             if diverged:
-                raise self._divergence()
+                raise DivergedError.at(self.progress, self._last_rate, self.state_path)
             progress.loss_sum += loss * count
             progress.num_correct, progress.num_samples = progress.num_correct + correct, progress.num_samples + count
             progress.seconds += now - started
@@ -287,17 +285,4 @@ class Trainer:
         tensors = (tensor for tensor in self.model.state_dict().values() if tensor.is_floating_point())
         finite = all(bool(tensor.isfinite().all()) for tensor in tensors)
         if any(any_rank(self.fabric, not finite)):  # statistics that are not synchronised may be ruined on one rank
-            raise self._divergence()
-
-    def _divergence(self) -> DivergedError:
-        iteration, epoch = self.progress.iteration, self.progress.epoch + 1
-        message = self._divergence_message(iteration, epoch)
-        return DivergedError(message, iteration, epoch, self._last_rate)
-
-    def _divergence_message(self, iteration: int, epoch: int) -> str:
-        kept = self.state_path if self.state_path is not None and self.state_path.exists() else None
-        last = f"the last good state is {kept}" if kept else "no state was saved yet"
-        return (
-            f"The loss or a weight is NaN or infinite at iteration {iteration} (epoch {epoch}), at a learning rate of "
-            f"{self._last_rate:.3g}; {last}. Try a lower learning rate, clip_gradient or float32."
-        )
+            raise DivergedError.at(self.progress, self._last_rate, self.state_path)

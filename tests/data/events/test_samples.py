@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spikformer.data.events.cache import FrameCache
-from spikformer.data.events.samples import Clip, RecordingSamples
+from spikformer.data.events.samples import Clip, FrameCache, RecordingSamples
 from spikformer.preprocessing import Preprocessing
 
 FORM = Preprocessing(kind="events", size=(34, 34), channels=2, time_steps=4, sensor=(34, 34))

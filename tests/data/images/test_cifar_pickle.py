@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from spikformer.data.images.cifar_pickle import read_pickle
+from spikformer.data.images.cifar import read_pickle
 
 BATCH = {"labels": [3, 255, 256, 9], "data": np.arange(4 * 5, dtype=np.uint8).reshape(4, 5), "batch_label": "one"}
 

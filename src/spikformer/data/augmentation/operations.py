@@ -17,7 +17,7 @@ from kornia import enhance
 from kornia.geometry.transform import warp_affine
 from torch import Tensor
 
-from spikformer.data.augmentation.mixing import draw_rectangles, fill_rectangles
+from spikformer.data.augmentation.augmenter import draw_rectangles, fill_rectangles
 from spikformer.data.augmentation.policy import GEOMETRIC, Augmentation
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from spikformer.data.class_folders import Kind, can_mirror, scan_folders
-from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, LabelledImages
+import numpy as np
+
+from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, LabelledImages, preprocessed, read_sample
 from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.mnist import read_mnist
 from spikformer.data.images.picture import ENDINGS
 from spikformer.data.options import DataOptions
-from spikformer.data.samples import PictureSamples, preprocessed
-from spikformer.data.splits import Subset, complete_splits
+from spikformer.data.splits import Kind, LabelledFiles, Subset, can_mirror, complete_splits, scan_folders
 from spikformer.preprocessing import Preprocessing
 
 PICTURES = Kind("images", ENDINGS)
@@ -32,6 +32,27 @@ FASHION_MNIST_NORMALISATION = Normalisation((0.2860,), (0.3530,))
 # Official: CIFAR-10's, for CIFAR-100, too.
 CIFAR_NORMALISATION = Normalisation((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
 IMAGENET_NORMALISATION = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PictureSamples:
+    """Picture files, decoded and preprocessed one by one."""
+
+    files: LabelledFiles
+    preprocessing: Preprocessing
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.files.labels
+
+    def __len__(self) -> int:
+        return len(self.files.paths)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return read_sample(self.files.paths[index], self.preprocessing)
+
+    def source(self, index: int) -> str:
+        return self.files.paths[index]
 
 
 def mnist(root: Path, options: DataOptions) -> DataSet:

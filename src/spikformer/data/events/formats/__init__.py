@@ -6,12 +6,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from spikformer.data.events.formats.aedat2 import read_aedat2
-from spikformer.data.events.formats.aedat3 import read_aedat3
+from spikformer.data.events.formats.address_events import read_nmnist, read_prophesee
+from spikformer.data.events.formats.aedat import read_aedat2, read_aedat3
 from spikformer.data.events.formats.aedat4 import read_aedat4
-from spikformer.data.events.formats.nmnist import read_nmnist
 from spikformer.data.events.formats.numpy_files import read_npy, read_npz
-from spikformer.data.events.formats.prophesee import read_prophesee
 from spikformer.data.events.formats.source import open_source
 from spikformer.sampling import Recording
 

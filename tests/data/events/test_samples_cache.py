@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spikformer.data.events.cache import FrameCache
+from spikformer.data.events.samples import FrameCache
 from spikformer.io import TEMP_SUFFIX, atomic_file
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 2, 16, 16)).astype(np.uint8)  # noise: 2 KB, deflated or not
@@ -74,7 +74,7 @@ def test_what_was_read_last_stays_longest(tmp_path: Path) -> None:
 
 def test_two_processes_share_it_and_its_limit(tmp_path: Path) -> None:
     code = (
-        "import sys, numpy as np; from pathlib import Path; from spikformer.data.events.cache import FrameCache\n"
+        "import sys, numpy as np; from pathlib import Path; from spikformer.data.events.samples import FrameCache\n"
         "cache = FrameCache(Path(sys.argv[1]), 200_000); random = np.random.default_rng(0)\n"
         "for n in range(200):\n"
         "    frames = np.random.default_rng(n).integers(0, 256, (4, 2, 16, 16)).astype(np.uint8)\n"

@@ -12,7 +12,7 @@ from PIL import Image
 from rich.table import Table
 
 import spikformer as sf
-from spikformer.cli.terminal import Terminal, print_table, printable, shortened
+from spikformer.cli.console import Terminal, print_table, printable, shortened
 from spikformer.data import open_dataset
 
 pytestmark = pytest.mark.core

@@ -16,7 +16,7 @@ import spikformer as sf
 from spikformer.analysis.golden import GOLDEN_FOLDER
 from spikformer.cli import main
 from spikformer.data import open_dataset
-from spikformer.data.events.cache import FrameCache
+from spikformer.data.events.samples import FrameCache
 from spikformer.data.unpacking import unpack
 from spikformer.engine import autotune
 from spikformer.io import write_atomically
@@ -24,8 +24,7 @@ from spikformer.models import Spikformer
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
 from spikformer.training.optim import build_optimiser
-from spikformer.training.progress import Progress
-from spikformer.training.state import load_state, save_state
+from spikformer.training.state import Progress, load_state, save_state
 
 BOTH = pytest.mark.parametrize("code", [FULL, BROKEN], ids=["full", "broken"])
 SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1}

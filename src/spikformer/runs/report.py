@@ -22,9 +22,8 @@ from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
 from spikformer.runs.folder import Run as RunFolder
-from spikformer.runs.measure import batches
+from spikformer.runs.measure import Watched, attention_grids, batches, choose_samples, watch_samples
 from spikformer.runs.trained import load_trained, open_data
-from spikformer.runs.watching import Watched, attention_grids, choose_samples, watch_samples
 from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
 from spikformer.visualise.report import Run, Sample, Weights
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.runs.tensorboard import Board
-from spikformer.training.progress import Iteration, Progress
+from spikformer.runs.progress import Board
+from spikformer.training.state import Iteration, Progress
 
 
 def rows(*epochs: int, base: float = 0.0) -> list[dict[str, float]]:

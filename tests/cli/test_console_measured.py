@@ -11,7 +11,7 @@ from PIL import Image
 
 import spikformer as sf
 from spikformer.analysis.specimens import specimen
-from spikformer.cli.samples import bar
+from spikformer.cli.console import bar
 from spikformer.data import open_dataset
 from spikformer.presets import get_preset
 from spikformer.runs.measure import batches

@@ -8,7 +8,10 @@ import torch
 import spikformer as sf
 from spikformer.analysis.golden import VARIANTS, load_golden
 from spikformer.analysis.specimens import shrunk, specimen
-from spikformer.analysis.verification import (
+from spikformer.layers.attention import key_value_first, query_key_first
+from spikformer.neurons import LIF
+from spikformer.presets import get_preset
+from spikformer.runs.verify import (
     batch_invariance,
     batch_invariance_in_float32,
     checks,
@@ -18,9 +21,6 @@ from spikformer.analysis.verification import (
     product_order,
     streaming,
 )
-from spikformer.layers.attention import key_value_first, query_key_first
-from spikformer.neurons import LIF
-from spikformer.presets import get_preset
 
 TINY = "spikformer_tiny_digits"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from spikformer.analysis.ablation import CellResult, check_grid, variants
-from spikformer.cli.comparison import print_comparison
+from spikformer.cli.ablate import print_comparison
 from spikformer.presets import get_preset
-from spikformer.runs.comparison import Comparison
+from spikformer.runs.cells import Comparison
 
 
 def compare(tmp_path: Path, grid: str, model: str, data_set: str, *cells: CellResult) -> Comparison:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spikformer.data.events.formats.aedat2 import read_aedat2
+from spikformer.data.events.formats.aedat import read_aedat2
 
 pytestmark = pytest.mark.core
 

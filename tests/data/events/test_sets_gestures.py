@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spikformer.data import DamagedFilesError, open_dataset
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.gestures import GESTURES
+from spikformer.data.events.sets import GESTURES
 from spikformer.sampling import to_frames
 
 
@@ -54,7 +54,7 @@ def test_gestures_from_the_archive(given: str, make_gestures, tmp_path: Path) ->
         ("trials_to_train.txt", "user24_led.aedat", "user24_led.aedat is in both trial lists"),
         ("user01_led_labels.csv", "", "should start with the line class,startTime_usec,endTime_usec, got ''"),
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n", "holds no gestures"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2", r"line 2: expected three whole numbers"),
+        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2", r"line 2: expected three integers"),
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2,x", r"got '1,2,x'"),
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n12,0,9", "line 2: the class is 12, expected 1"),
         ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n0,0,9", "the class is 0, expected 1 to 11"),

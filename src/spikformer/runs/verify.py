@@ -5,6 +5,7 @@ Each check is a function of the thing it checks, so a broken thing can be handed
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from spikformer.layers.attention import key_value_first, query_key_first
 from spikformer.layers.linear import batch_invariant
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.neurons import IF, LIF, PLIF, SpikingNeuron, if_step, lif_step
+from spikformer.neurons.multistep import describe as describe_backend
 from spikformer.paper import PaperRow
 from spikformer.presets import get_preset, list_models
 
@@ -48,6 +50,42 @@ class Check:
     subject: str
     seen: str
     holds: bool
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` saw."""
+
+    checks: list[Check]
+    seconds: float
+    backend: str
+    """What computes neurons."""
+
+    @property
+    def num_failed(self) -> int:
+        return sum(not check.holds for check in self.checks)
+
+
+def verify(
+    golden: Path | None = None, on_check: Callable[[int, int], None] = lambda _done, _total: None
+) -> Verification:
+    """Run every check, on the package's golden files or a folder's.
+
+    `on_check` is called with the number of checks done and of all.
+
+    On one thread: networks this small only wait for a second one, on a busy machine for long.
+    """
+    started, threads = time.perf_counter(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        pending = list(checks(golden or GOLDEN_FOLDER))
+        results: list[Check] = []
+        for number, check in enumerate(pending, 1):
+            results += check()
+            on_check(number, len(pending))
+    finally:
+        torch.set_num_threads(threads)
+    return Verification(results, time.perf_counter() - started, describe_backend())
 
 
 def checks(golden_folder: Path = GOLDEN_FOLDER) -> Iterator[Callable[[], list[Check]]]:

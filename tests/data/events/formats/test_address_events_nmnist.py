@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spikformer.data.events.formats.nmnist import read_nmnist
+from spikformer.data.events.formats.address_events import read_nmnist
 
 pytestmark = pytest.mark.core
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spikformer.data import DamagedFilesError
-from spikformer.data.class_folders import ClassFolders, Kind, can_mirror, scan_folders
+from spikformer.data.splits import ClassFolders, Kind, can_mirror, scan_folders
 
 pytestmark = pytest.mark.core
 

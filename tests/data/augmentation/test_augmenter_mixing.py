@@ -7,14 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spikformer.data.augmentation import Augmentation
-from spikformer.data.augmentation.mixing import draw_rectangles, fill_rectangles, mix, paste_box, smooth_targets
+from spikformer.data.augmentation.augmenter import (
+    draw_rectangles,
+    fill_rectangles,
+    mix_batch,
+    paste_box,
+    smooth_targets,
+)
 
 
 def weights(policy: Augmentation, num_batches: int = 4000, side: int = 4) -> np.ndarray:
     """What is kept of the first of two samples, batch after batch."""
     random = np.random.default_rng(0)
     x, targets = torch.zeros(2, 1, side, side), torch.eye(2)
-    return np.array([mix(x, targets, policy, random)[1][0, 0].item() for _ in range(num_batches)])
+    return np.array([mix_batch(x, targets, policy, random)[1][0, 0].item() for _ in range(num_batches)])
 
 
 def test_smoothed_targets_share_a_part_among_all_classes() -> None:
@@ -27,7 +33,7 @@ def test_smoothed_targets_share_a_part_among_all_classes() -> None:
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_mixup_blends_with_the_batch_in_reverse_order(count: int) -> None:
     x, targets = torch.randn(count, 2, 6, 4), torch.eye(count)
-    mixed, blended = mix(x, targets, Augmentation(mixup=1.0), np.random.default_rng(0))
+    mixed, blended = mix_batch(x, targets, Augmentation(mixup=1.0), np.random.default_rng(0))
     kept = np.random.default_rng(0)
     kept.random()
     share = kept.beta(1.0, 1.0)
@@ -59,7 +65,9 @@ def test_cutmix_takes_its_share_where_both_are_on(share: float) -> None:
     x = torch.stack([torch.zeros(1, 16, 16), torch.ones(1, 16, 16)])
     policy = Augmentation(mixup=1.0, cutmix=1.0, cutmix_share=share)
     # Only a blend has anything between 0 and 1.
-    blends = [bool(((mixed > 0) & (mixed < 1)).any()) for mixed, _ in (mix(x, x, policy, random) for _ in range(1500))]
+    blends = [
+        bool(((mixed > 0) & (mixed < 1)).any()) for mixed, _ in (mix_batch(x, x, policy, random) for _ in range(1500))
+    ]
     assert 1 - np.mean(blends) == pytest.approx(share, abs=0.04)
 
 
@@ -89,7 +97,7 @@ def test_what_cutmix_keeps_is_the_share_of_its_pixels(
 def test_targets_always_sum_to_one(seed: int, count: int, smoothing: float) -> None:
     random = np.random.default_rng(seed)
     targets = smooth_targets(torch.as_tensor(random.integers(0, 7, count)), 7, smoothing)
-    _, mixed = mix(torch.zeros(count, 1, 8, 8), targets, Augmentation(mixup=0.8, cutmix=1.0), random)
+    _, mixed = mix_batch(torch.zeros(count, 1, 8, 8), targets, Augmentation(mixup=0.8, cutmix=1.0), random)
     assert torch.allclose(mixed.sum(1), torch.ones(count), atol=1e-6)
     assert (mixed >= 0).all()
 

@@ -8,12 +8,22 @@ import pytest
 import torch
 from PIL import Image
 
-import spikformer as sf
+from spikformer.analysis.specimens import specimen
 from spikformer.data import DataSet, open_dataset
 from spikformer.data.dataset import ArraySamples
-from spikformer.runs.watching import choose_samples, watch_files, watch_samples
+from spikformer.models import SpikingNetwork
+from spikformer.presets import get_preset
+from spikformer.runs.measure import choose_samples, watch_files, watch_samples
 
 DIGITS = open_dataset("digits")
+
+
+@pytest.fixture
+def model() -> SpikingNetwork:
+    """Fires in every layer though it has learnt nothing."""
+    model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
+    model.card = DIGITS.card("spikformer")
+    return model
 
 
 class Damaged(ArraySamples):
@@ -51,8 +61,7 @@ def test_samples_that_cannot_be_read_are_passed_over() -> None:
     assert choose_samples(data, "test", 100) == [6, 8, 7, 9]
 
 
-def test_what_is_told_of_a_sample(weights: Path) -> None:
-    model = sf.load(weights)
+def test_what_is_told_of_a_sample(model: SpikingNetwork) -> None:
     watched = list(watch_samples(model, DIGITS, "test", [4, 2]))
     with torch.no_grad():
         shares = model.eval()(DIGITS.prepare(np.stack([DIGITS.test[4], DIGITS.test[2]]))).softmax(1)
@@ -67,8 +76,7 @@ def test_what_is_told_of_a_sample(weights: Path) -> None:
     assert not torch.equal(*(each.seen.spikes["stem.position.neuron"] for each in watched))
 
 
-def test_a_file_has_no_label(weights: Path, tmp_path: Path) -> None:
-    model = sf.load(weights)
+def test_a_file_has_no_label(model: SpikingNetwork, tmp_path: Path) -> None:
     Image.fromarray(DIGITS.test[4][0]).save(tmp_path / "four.png")
     (watched,) = watch_files(model, [tmp_path / "four.png"])
     (sample,) = watch_samples(model, DIGITS, "test", [4])

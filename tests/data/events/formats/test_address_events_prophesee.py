@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spikformer.data.events.formats import read_recording
-from spikformer.data.events.formats.prophesee import read_prophesee
+from spikformer.data.events.formats.address_events import read_prophesee
 
 pytestmark = pytest.mark.core
 

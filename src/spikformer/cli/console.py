@@ -1,0 +1,184 @@
+"""A verb's command line in, by tyro; lines, tables and progress bars out, with the text of files made printable."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from spikformer.data import DataSet
+    from spikformer.models import SpikingNetwork
+
+_WIDEST = 10_000  # of a table, in letters
+_LONGEST = 1000  # of an error message, in letters
+_JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
+
+
+def printable(text: str) -> str:
+    """Text with its control characters as escapes, so that no file can move the cursor or forge a line."""
+    return "".join(_escaped(letter) if _is_control(letter) else letter for letter in text)
+
+
+def _is_control(letter: str) -> bool:
+    """Control and formatting characters, halves of surrogates, separators of lines; but a newline is ours."""
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") and letter not in f"\n{_JOINERS}"
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "surrogatepass").decode()
+
+
+def shortened(message: str) -> str:
+    """A message that quotes hundreds of things keeps its beginning, and its end, which says what to do."""
+    half = _LONGEST // 2
+    return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
+
+
+class Terminal(Console):
+    """rich's console, through which every text is made printable."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
+def say(line: str, *, stderr: bool = False) -> None:
+    """A line as it is: not wrapped, not coloured, and no part of it taken for markup."""
+    Terminal(stderr=stderr).print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def print_table(table: Table) -> None:
+    """As wide as it is: a narrow terminal may break its lines, but nothing is cut off."""
+    terminal = Terminal()
+    needed = terminal.measure(table, options=terminal.options.update(max_width=_WIDEST)).maximum
+    Terminal(width=max(terminal.width, needed)).print(table, highlight=False)
+
+
+@contextmanager
+def bar(what: str, total: int, *, enabled: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal; call what it yields with the number of samples done."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Terminal(stderr=True)
+    live = console.is_terminal and enabled
+    with Progress(*columns, console=console, transient=True, disable=not live) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def parse_options(options: Any, verb: str, description: str | None, arguments: list[str], **more: Any) -> Any:
+    """The options of a verb; a mistake, or --help, ends in SystemExit once tyro has printed what it has to say."""
+    return tyro.cli(
+        options,
+        prog=f"spikformer {verb}",
+        description=_with_lines(description or ""),
+        args=arguments,
+        use_underscores=False,
+        registry=_REGISTRY,
+        **more,
+    )
+
+
+def _with_lines(description: str) -> str:
+    """Each example on a line of its own: tyro joins lines that begin with a letter."""
+    return description.replace("\nExample:", "\n\nExample:").replace("\n\n\n", "\n\n")
+
+
+def _integer(words: list[str]) -> int:
+    try:
+        return int(words[0])
+    except ValueError:
+        raise ValueError(f"expected an integer, got {words[0]!r}") from None
+
+
+def _number(words: list[str]) -> float:
+    try:
+        return float(words[0])
+    except ValueError:
+        raise ValueError(f"expected a number, got {words[0]!r}") from None
+
+
+def _size(words: list[str]) -> tuple[int, int] | None:
+    """One number means height and width."""
+    if words == ["None"]:
+        return None
+    sides = [_integer([word]) for word in words]
+    if len(sides) > 2:
+        raise ValueError(f"expected one or two integers, got {' '.join(words)}")
+    return sides[0], sides[-1]
+
+
+def _path(words: list[str]) -> Path | None:
+    return None if words == ["None"] else Path(words[0])
+
+
+_REGISTRY = ConstructorRegistry()
+
+
+@_REGISTRY.primitive_rule
+def _rule(kind: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    if kind.type is int:
+        return PrimitiveConstructorSpec(1, "INT", _integer, _is_integer, lambda value: [str(value)])
+    if kind.type is float:
+        return PrimitiveConstructorSpec(1, "FLOAT", _number, _is_number, lambda value: [str(value)])
+    if get_origin(kind.type) in (Union, UnionType) and set(get_args(kind.type)) == {Path, type(None)}:
+        return PrimitiveConstructorSpec(1, "PATH", _path, lambda _: True, lambda value: [str(value)])
+    if get_origin(kind.type) in (Union, UnionType) and set(get_args(kind.type)) == {tuple[int, int], type(None)}:
+        return PrimitiveConstructorSpec((1, 2), "SIZE|{HEIGHT WIDTH}", _size, lambda _: True, _size_words)
+    return None
+
+
+def _size_words(size: tuple[int, int] | None) -> list[str]:
+    return ["None"] if size is None else [str(side) for side in size]
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Options that verbs share which run trained weights over their data."""
+
+    data: Path | None = None
+    """Folder or archive with the data set's files; not needed for embedded sets."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Which split of the data."""
+    max_samples: int = 512
+    """How many samples at most, taken from all over the split."""
+    batch_size: int = 32
+    """Samples at a time."""
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where to compute; auto uses a GPU if there is one."""
+
+    def open(self, weights: Path) -> tuple[SpikingNetwork, DataSet]:
+        """The model, on its device, and its data."""
+        from spikformer.runs.measure import open_measured
+
+        for name in ("max_samples", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}.")
+        model, data = open_measured(weights, self.data, self.accelerator)
+        data.split(self.split)
+        return model, data
+
+    def batches(self, model: SpikingNetwork, data: DataSet) -> Iterator[Tensor]:
+        from spikformer.runs.measure import batches
+
+        return batches(model, data, self.split, self.max_samples, self.batch_size)
