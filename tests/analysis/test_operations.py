@@ -13,7 +13,7 @@ from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.analysis.recorder import record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.config import Attention, ModelConfig
-from spikformer.models import Spikformer
+from spikformer.models import Spikformer, build_model
 from spikformer.presets import get_preset
 
 TINY = "spikformer_tiny_digits"
@@ -32,7 +32,7 @@ def on_paper(config: ModelConfig) -> list[tuple[str, str, int]]:
     for block in range(config.depth):
         projected = ("value",) if config.attention == "none" else ("value", "query", "key")
         layers += [(f"blocks.{block}.attention.{name}.linear", "linear", n * d * d) for name in projected]
-        if config.attention != "none":
+        if config.attention not in ("none", "spike_driven", "spike_driven_dilated"):  # which multiply no matrices
             cost = 2 * n * n * d if mixed else 2 * n * d * config.head_dim
             layers.append((f"blocks.{block}.attention.mixing", "attention", cost))
         layers.append((f"blocks.{block}.attention.projection.linear", "linear", n * d * d))
@@ -42,7 +42,7 @@ def on_paper(config: ModelConfig) -> list[tuple[str, str, int]]:
 
 def count(config: ModelConfig) -> list[LayerOperations]:
     with torch.device("meta"):
-        return count_operations(Spikformer(config))
+        return count_operations(build_model(config))
 
 
 def listed(layers: list[LayerOperations]) -> list[tuple[str, str, int]]:

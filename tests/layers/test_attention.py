@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from spikformer.analysis.specimens import random_spikes
 from spikformer.layers import AttentionVariant, SpikingSelfAttention, TokenMixing, register_attention
 from spikformer.layers.attention import (
+    dilate_map,
     key_value_first,
     linear_product,
     merge_heads,
@@ -177,3 +178,26 @@ def test_a_variant_from_outside_with_a_gate_on_the_keys() -> None:
     assert torch.equal(seen["masked"], (key * mask[..., None]).flatten(-2))
     assert 0 < mask.mean() < 1
     assert not hasattr(module, "value")
+
+
+def test_a_spike_spreads_to_its_neighbours_in_rows_and_columns() -> None:
+    tokens = torch.zeros(1, 12, 2)
+    tokens[0, 5, 1] = 1  # row 1, column 1 of 3×4
+    spread = dilate_map(tokens, (3, 4))
+    assert spread[0, :, 1].view(3, 4).tolist() == [[1, 1, 1, 0]] * 3
+    assert not spread[0, :, 0].any()
+
+
+def test_dilated_variants_need_a_grid() -> None:
+    with pytest.raises(ValueError, match="grid=None"):
+        SpikingSelfAttention(8, 2, variant="spike_driven_dilated")
+    attention = SpikingSelfAttention(8, 2, variant="spike_driven_dilated", grid=(2, 3))
+    assert attention(torch.randn(4, 2, 6, 8)).shape == (4, 2, 6, 8)
+
+
+def test_membranes_have_a_neuron_in_front_and_none_behind() -> None:
+    attention = SpikingSelfAttention(8, 2, membrane=True)
+    membrane = attention(torch.randn(4, 2, 6, 8))
+    assert not set(membrane.unique().tolist()) <= {0.0, 1.0}
+    names = {name for name, module in attention.named_modules() if isinstance(module, LIF)}
+    assert names == {"input_neuron", "query.neuron", "key.neuron", "value.neuron", "neuron"}

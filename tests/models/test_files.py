@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import spikformer as sf
-from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
 from spikformer.io import TEMP_SUFFIX
 
 
@@ -32,7 +32,7 @@ def contents(path: Path) -> tuple[dict, dict]:
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata())
 
 
-@pytest.mark.parametrize("name", sf.list_models())
+@pytest.mark.parametrize("name", distinct_models())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_saved_comes_back_to_the_bit(name: str, dtype, tmp_path: Path) -> None:
     model = specimen(shrunk(name, neuron="plif") if "tiny" in name else shrunk(name), dtype)

@@ -8,15 +8,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import spikformer as sf
 from spikformer.analysis.recorder import spike_counts
-from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
 from spikformer.neurons import SpikingNeuron
 from spikformer.runs.verify import batch_invariance, streaming
 
 ATTENTION = ["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
+ATTENTION += ["spike_driven", "spike_driven_dilated"]
 NEURONS = ["lif", "if", "plif", "relu", "gelu"]
 
 
-@pytest.mark.parametrize("name", sf.list_models())
+@pytest.mark.parametrize("name", distinct_models())
 def test_forward_is_the_mean_of_the_steps(name: str) -> None:
     model = specimen(shrunk(name))
     x = frames_for(model.config, batch_size=3)
@@ -25,7 +26,7 @@ def test_forward_is_the_mean_of_the_steps(name: str) -> None:
     assert torch.equal(model(x), steps.mean(0))
 
 
-@pytest.mark.parametrize("name", sf.list_models())
+@pytest.mark.parametrize("name", distinct_models())
 def test_nothing_to_reset(name: str) -> None:
     model = specimen(shrunk(name))
     x = frames_for(model.config, batch_size=2)
@@ -34,7 +35,7 @@ def test_nothing_to_reset(name: str) -> None:
     assert torch.equal(model(x), first)
 
 
-@pytest.mark.parametrize("name", sf.list_models())
+@pytest.mark.parametrize("name", distinct_models())
 def test_streaming_and_batch_invariance_to_the_last_bit(name: str) -> None:
     model = specimen(shrunk(name))
     for check in streaming(name, model) + batch_invariance(name, model):

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spikformer.config import ModelConfig
+from spikformer.config import TransformerConfig
 from spikformer.models import SpikingNetwork, build_model
-from spikformer.presets import get_preset
+from spikformer.presets import get_preset, list_models
 
 
-def shrunk(name: str, **overrides: Any) -> ModelConfig:
+def shrunk(name: str, **overrides: Any) -> TransformerConfig:
     """A preset's config with untouched mathematics and small sizes: an image of 3×4 patches, few features."""
     config = get_preset(name).config
     return config.override(
@@ -23,7 +23,13 @@ def shrunk(name: str, **overrides: Any) -> ModelConfig:
     ).override(**overrides)
 
 
-def specimen(config: ModelConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
+def distinct_models() -> list[str]:
+    """One preset for each network that `shrunk` makes, whatever its classes."""
+    first = {shrunk(name, num_classes=10): name for name in reversed(list_models())}
+    return [*reversed(first.values())]
+
+
+def specimen(config: TransformerConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
     """A fresh network in eval mode whose norms have seen one batch and lean to firing, so that every layer does."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -40,7 +46,7 @@ def specimen(config: ModelConfig, dtype: torch.dtype = torch.float64, seed: int 
 
 
 def frames_for(
-    config: ModelConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
+    config: TransformerConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
 ) -> Tensor:
     """Static images [B, C, H, W], or for a two-channel model counts of events [T, B, 2, H, W], one step without T."""
     generator = torch.Generator().manual_seed(seed)
