@@ -52,6 +52,7 @@ def number(
     above: float | None = None,
     least: float | None = None,
     below: float | None = None,
+    most: float = LARGEST,
     optional: bool = False,
 ) -> Any:
     """A finite number, within bounds if there are any; None where that is an option."""
@@ -59,8 +60,8 @@ def number(
     def check(value: Any) -> str | None:
         if value is None and optional:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not -LARGEST <= value <= LARGEST:
-            return f"must be a finite number{' or None' if optional else ''}, at most {LARGEST:,}"
+        if not isinstance(value, int | float) or isinstance(value, bool) or not -most <= value <= most:
+            return f"must be a finite number{' or None' if optional else ''}, at most {most:,}"
         if above is not None and value <= above:
             return f"must be above {above:g}"
         if below is not None and value >= below:

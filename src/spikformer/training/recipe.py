@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from sys import float_info
 from typing import Any, Literal, get_args
 
 from spikformer.config import ModelConfig
@@ -37,7 +38,7 @@ class Recipe:
     accumulate: int = count(1)
     """Parts in which a device takes its share of a batch, to save memory; norms then see parts."""
 
-    learning_rate: float = number(5e-4, above=0)
+    learning_rate: float = number(5e-4, above=0, most=float_info.max)
     """The peak. It is not rescaled by the batch size."""
     final_learning_rate: float = number(1e-5, least=0)
     warmup_epochs: float = number(20, least=0)
