@@ -111,7 +111,8 @@ def test_train_and_evaluate_on_a_folder_with_a_bad_file(photographs: Path, tmp_p
 def test_train_on_a_folder_of_recordings(recordings: Path, tmp_path: Path, run, monkeypatch) -> None:
     monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path / "cache"))
     options = ("--data-set", "event_folder", "--data", recordings, "--batch-size", 10, "--output", tmp_path / "run")
-    trained = json.loads(run("train", "spikformer_tiny_digits_dvs", *options, "--epochs", 40, "--json").stdout)
+    *_, last = run("train", "spikformer_tiny_digits_dvs", *options, "--epochs", 40, "--json").stdout.splitlines()
+    trained = json.loads(last)
     assert trained["last"]["test_accuracy"] == 1.0
     assert len(list((tmp_path / "cache" / "frames").glob("*.frames"))) == 22 + 2 + 24, "what was read is kept"
 
