@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
 from spikformer.config import TransformerConfig
+from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.presets import get_preset, list_models
 
@@ -35,14 +36,21 @@ def specimen(config: TransformerConfig, dtype: torch.dtype = torch.float64, seed
         torch.manual_seed(seed)
         model = build_model(config).to(dtype)
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
+        membranes = {unit.norm for unit in model.modules() if _adds_to_a_membrane(unit)}
         for norm in norms:
             norm.momentum = 1.0
-            nn.init.uniform_(norm.bias, 0.5, 1.0)
+            # Membranes add up from block to block: leaning as far, they would make every neuron fire in every step.
+            nn.init.uniform_(norm.bias, -0.6 if norm in membranes else 0.5, 1.0)
     with torch.no_grad():
         model.train()(frames_for(config, batch_size=8, dtype=dtype, seed=seed + 1))
     for norm in norms:
         norm.momentum = 0.1
     return model.eval()
+
+
+def _adds_to_a_membrane(unit: nn.Module) -> TypeGuard[ConvNorm | LinearNorm]:
+    """Whether what a unit's norm returns is no neuron's of its own."""
+    return isinstance(unit, ConvNorm | LinearNorm) and not isinstance(unit, SpikingConv | SpikingLinear)
 
 
 def frames_for(
