@@ -36,8 +36,18 @@ def accuracies(grid: str, config: ModelConfig, data_set: str, *, events: bool = 
     return {variant.name: variant.paper.accuracy_percent for variant in found if variant.paper is not None}
 
 
+SPIKFORMERS = [name for name in list_models() if isinstance(get_preset(name).config, ModelConfig)]
+
+
 @pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("model", list_models())
+def test_the_grids_are_those_of_spikformer(grid: str) -> None:
+    config = get_preset("spikingformer_4_384_cifar10").config
+    with pytest.raises(ValueError, match="Spikingformer"):
+        variants(check_grid(grid), config, "cifar10")
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("model", SPIKFORMERS)
 def test_every_variant_of_every_model_is_one_and_they_differ(grid: str, model: str) -> None:
     config = get_preset(model).config
     data_set = model.rpartition("_")[2]

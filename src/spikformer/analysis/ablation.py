@@ -74,7 +74,12 @@ def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
 
 
 def variants(grid: Grid, config: ModelConfig, data_set: str, *, events: bool = False) -> list[Variant]:
-    """The rows of a grid for a recipe's model. Of `events`, time steps are frames, and no more than the recipe's."""
+    """The rows of a grid for a recipe's model, a Spikformer: the grids are its paper's.
+
+    Of `events`, time steps are frames, and no more than the recipe's.
+    """
+    if not isinstance(config, ModelConfig):
+        raise ValueError(f"The ablations of the paper vary a Spikformer, got a {config.title}.")
     makers = {
         "attention": lambda: {word: _with_attention(word) for word in _ATTENTIONS},
         "time_steps": lambda: _with_time_steps(config, data_set, events),
