@@ -43,7 +43,7 @@ def test_every_verb_explains_itself_with_examples_each_on_its_line(
 def test_wrong_use_is_a_sentence(run_here) -> None:
     assert "there is no verb 'trian'; did you mean 'train'?" in run_here("trian", code=2).stderr
     assert "there is no verb 'xyz'; choose from models" in run_here("xyz", code=2).stderr
-    assert "--batch-size must be at least 1, got 0" in run_here("firing", "x", "--batch-size", 0, code=2).stderr
+    assert "--batch-size must be at least 1, got 0" in run_here("evaluate", "x", "--batch-size", 0, code=2).stderr
     boxed = run_here("train", "--epochs", "abc", code=2).stderr.replace("│", " ")
     assert "expected an integer, got 'abc'" in " ".join(boxed.split()), "in any width"
     assert "There is no recipe 'nothing'" in run_here("train", "nothing", code=2).stderr

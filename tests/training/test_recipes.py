@@ -55,7 +55,9 @@ PAPER = list(TABLE)
 
 def test_every_name_is_there_and_no_other() -> None:
     assert set(list_recipes()) == {*PAPER, *OURS}
-    assert set(list_models("spikformer_*")) <= set(list_recipes()), "every model of the paper can be trained"
+    successors = ("cml_", "spikingformer_", "spike_driven_")  # their recipes are not written yet
+    own = {name for name in list_models() if not name.startswith(successors)}
+    assert own <= set(list_recipes()), "every model of the paper, its twins and ours can be trained"
 
 
 @pytest.mark.parametrize("name", PAPER)

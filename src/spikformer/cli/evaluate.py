@@ -53,6 +53,9 @@ def run(options: Options) -> int:
     from spikformer.visualise.accuracy import draw_confusion
     from spikformer.visualise.style import check_figure_path
 
+    for option, least in (("batch_size", 1), ("workers", 0)):  # before anything is read
+        if (given := getattr(options, option)) < least:
+            raise ValueError(f"--{option.replace('_', '-')} must be at least {least}, got {given}.")
     weights = weights_path(options.weights)
     name = weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
     picture = options.confusion or weights.with_name(f"{name}_{options.split}_confusion.png")
