@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from spikformer.layers import SpikingConv, SpikingLinear
+from spikformer.layers import PreActivationConv, SpikingConv, SpikingLinear
 from spikformer.layers.conv import batch_norm, channels_last
 from spikformer.neurons import LIF
 
@@ -54,3 +54,15 @@ def test_units_work_in_a_sequence() -> None:
     assert convolutions(torch.randn(3, 2, 2, 6, 6)).shape == (3, 2, 4, 6, 6)
     linear = nn.Sequential(SpikingLinear(4, 8), SpikingLinear(8, 5, bias=False))
     assert set(linear(torch.randn(3, 2, 7, 4)).unique().tolist()) <= {0.0, 1.0}
+
+
+def test_kernel_stride_groups_and_bias_are_those_of_the_convolution() -> None:
+    x = torch.randn(2, 3, 4, 8, 8)
+    layer = PreActivationConv(4, 4, pooled=True, kernel_size=5, groups=4, bias=True).eval()
+    spikes = layer.neuron(x)
+    expected = nn.functional.conv2d(spikes.flatten(0, 1), layer.conv.weight, layer.conv.bias, padding=2, groups=4)
+    pooled = nn.functional.max_pool2d(layer.norm(expected), kernel_size=3, stride=2, padding=1)
+    assert torch.allclose(layer(x).flatten(0, 1), pooled, atol=1e-5)
+    strided = SpikingConv(4, 6, kernel_size=1, stride=4).eval()
+    positions = nn.functional.conv2d(x.flatten(0, 1)[..., ::4, ::4], strided.conv.weight)
+    assert torch.allclose(strided.current(x).flatten(0, 1), strided.norm(positions), atol=1e-5)

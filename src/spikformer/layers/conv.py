@@ -21,11 +21,26 @@ class Conv2d(nn.Conv2d):
 
 
 class ConvNorm(nn.Module):
-    """BN(Conv3×3(x)) on [T, B, C, H, W], max-pooled if `pooled`: the current of a neuron, or a membrane to add to."""
+    """BN(Conv(x)) on [T, B, C, H, W], max-pooled if `pooled`: the current of a neuron, or a membrane to add to.
 
-    def __init__(self, in_channels: int, out_channels: int, pooled: bool = False) -> None:
+    Padded by half a kernel, so that a stride of s reads positions 0, s, 2s, …
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        pooled: bool = False,
+        *,
+        kernel_size: int = 3,
+        stride: int = 1,
+        groups: int = 1,
+        bias: bool = False,
+    ) -> None:
         super().__init__()
-        self.conv = Conv2d(in_channels, out_channels, kernel_size=3, padding=1, bias=False)
+        self.conv = Conv2d(
+            in_channels, out_channels, kernel_size, stride, padding=kernel_size // 2, groups=groups, bias=bias
+        )
         self.norm = nn.BatchNorm2d(out_channels)
         self.pooled = pooled
 
@@ -40,12 +55,19 @@ class ConvNorm(nn.Module):
 
 
 class SpikingConv(ConvNorm):
-    """SN(BN(Conv3×3(x))) on [T, B, C, H, W], with a max-pool after the norm, after the neuron, or nowhere."""
+    """SN(BN(Conv(x))) on [T, B, C, H, W], with a max-pool after the norm, after the neuron, or nowhere."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, neuron: NeuronFactory = LIF, pool_after: PoolAfter | None = None
+        self,
+        in_channels: int,
+        out_channels: int,
+        neuron: NeuronFactory = LIF,
+        pool_after: PoolAfter | None = None,
+        *,
+        kernel_size: int = 3,
+        stride: int = 1,
     ) -> None:
-        super().__init__(in_channels, out_channels, pooled=pool_after == "norm")
+        super().__init__(in_channels, out_channels, pooled=pool_after == "norm", kernel_size=kernel_size, stride=stride)
         self.neuron = neuron()
         self.pools_spikes = pool_after == "neuron"
 
@@ -55,10 +77,23 @@ class SpikingConv(ConvNorm):
 
 
 class PreActivationConv(ConvNorm):
-    """BN(Conv3×3(SN(x))): the neuron reads a membrane [T, B, C, H, W], so that the convolution sees spikes."""
+    """BN(Conv(SN(x))): the neuron reads a membrane [T, B, C, H, W], so that the convolution sees spikes."""
 
-    def __init__(self, in_channels: int, out_channels: int, neuron: NeuronFactory = LIF) -> None:
-        super().__init__(in_channels, out_channels)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        neuron: NeuronFactory = LIF,
+        pooled: bool = False,
+        *,
+        kernel_size: int = 3,
+        stride: int = 1,
+        groups: int = 1,
+        bias: bool = False,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, pooled, kernel_size=kernel_size, stride=stride, groups=groups, bias=bias
+        )
         self.neuron = neuron()
 
     def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
