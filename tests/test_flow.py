@@ -14,14 +14,12 @@ pytestmark = pytest.mark.core
 
 SOURCE = Path(sf.__file__).parent
 FLOW = [
-    "messages",
     "validation",
     "config",
     "sampling",
     "preprocessing",
     "card",
     "paper",
-    "successors",
     "presets",
     "io",
     "tensorfile",

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Protocol
 
-from spikformer.messages import shown
 from spikformer.preprocessing import Preprocessing
-from spikformer.validation import check_mapping, check_number, check_text, plain_json
+from spikformer.validation import check_mapping, check_number, check_text, plain_json, shown
 
 
 class NetworkShape(Protocol):

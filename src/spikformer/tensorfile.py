@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from spikformer.io import atomic_file, check_is_file
-from spikformer.messages import shown
+from spikformer.validation import shown
 
 LONGEST_HEADER = 1 << 23
 _MOST_AXES = 16

@@ -1,25 +1,53 @@
-"""Checked dataclass fields: what a value may be stands beside its default.
+"""Checks of what users and files give, and how error messages show words and values.
 
-@dataclass(frozen=True)
-class Config:
-depth: int = count(4)
-tau: float = number(2.0, least=1)
+    @dataclass(frozen=True)
+    class Config:
+        depth: int = count(4)
+        tau: float = number(2.0, least=1)
 
-def __post_init__(self) -> None:
-check_fields(self)
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+What a value may be stands beside its default; `check_fields` raises a `FieldError` that names the field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
-from spikformer.messages import did_you_mean, shown
+SILENT = (
+    "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
+    "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."
+)
 
 LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a file that means harm
 _CHECK = "check"
+
+
+def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
+    """The end of an error message about an unknown word: the nearest known one, or something else to do."""
+    near = get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.7)
+    return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """A value as an error message shows it: its repr, which escapes control characters, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no int of more than 4,300 digits
+        text = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def printable(text: object, length: int = 100) -> str:
+    """What a file or a library says, fit for an error message: one line without control characters, cut to `length`."""
+    visible = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 2 * length])
+    line = " ".join(visible.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 class FieldError(ValueError):

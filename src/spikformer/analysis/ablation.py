@@ -14,9 +14,9 @@ from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
 from spikformer.config import ModelConfig
-from spikformer.messages import did_you_mean
 from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
 from spikformer.presets import get_preset
+from spikformer.validation import did_you_mean
 
 Grid = Literal["attention", "time_steps", "neuron", "size"]
 Outcome = Literal["finished", "diverged", "failed"]

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.layers.attention import TokenMixing, linear_product, softmax_product, split_heads
-from spikformer.messages import did_you_mean
 from spikformer.neurons import Dynamics, SpikingNeuron, reference
+from spikformer.validation import did_you_mean
 
 _Value = TypeVar("_Value")
 

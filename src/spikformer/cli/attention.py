@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from spikformer.cli.console import say
-from spikformer.messages import SILENT
+from spikformer.validation import SILENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spikformer.cli.console import bar, print_table, say
-from spikformer.messages import SILENT
+from spikformer.validation import SILENT
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet

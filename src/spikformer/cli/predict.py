@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spikformer.cli.console import print_table, say
-from spikformer.messages import SILENT
+from spikformer.validation import SILENT
 
 if TYPE_CHECKING:
     from spikformer.engine import Engine

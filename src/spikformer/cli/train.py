@@ -22,7 +22,6 @@ from rich.table import Table
 
 from spikformer.cli.console import Terminal, parse_options, print_table, say
 from spikformer.io import keep_freed_memory, resident_bytes
-from spikformer.messages import SILENT
 from spikformer.runs.folder import Run
 from spikformer.runs.process import stop_on_signal
 from spikformer.runs.progress import Event, Finished, Started, describe_event, event_to_dict
@@ -30,6 +29,7 @@ from spikformer.runs.train import train
 from spikformer.training import DivergedError, Epoch, Iteration
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
+from spikformer.validation import SILENT
 
 
 @dataclass(frozen=True)

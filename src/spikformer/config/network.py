@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
-from spikformer.messages import shown
 from spikformer.validation import (
     LARGEST,
     FieldError,
@@ -17,6 +16,7 @@ from spikformer.validation import (
     flag,
     is_integer,
     number,
+    shown,
 )
 
 Attention = Literal[

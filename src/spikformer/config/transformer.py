@@ -8,8 +8,7 @@ from math import prod
 from typing import Any, Literal
 
 from spikformer.config.network import CHOICES, Attention, NetworkConfig
-from spikformer.messages import shown
-from spikformer.validation import FieldError, choice, count, number
+from spikformer.validation import FieldError, choice, count, number, shown
 
 PoolAfter = Literal["neuron", "norm"]
 

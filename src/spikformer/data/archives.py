@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol, cast
 
-from spikformer.messages import printable
+from spikformer.validation import printable
 
 LARGEST_RATIO = 256  # LZ4's own limit is 255. Data of real sets is packed to a tenth at best
 _SMALL_BYTES = 1 << 24

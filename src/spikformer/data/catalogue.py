@@ -15,9 +15,8 @@ from spikformer.data.dataset import DataSet
 from spikformer.data.events import sets as events
 from spikformer.data.images import sets as images
 from spikformer.data.options import DataOptions
-from spikformer.messages import did_you_mean
 from spikformer.preprocessing import Preprocessing
-from spikformer.validation import check_mapping, check_text
+from spikformer.validation import check_mapping, check_text, did_you_mean
 
 Opener = Callable[[Path, DataOptions], DataSet]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from spikformer.data.dataset import Samples, read_each
-from spikformer.messages import printable
+from spikformer.validation import printable
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from rich.progress import track
 
 from spikformer.data.archives import Member, archive_errors, tar_members, zip_members
 from spikformer.io import umask
-from spikformer.messages import printable
+from spikformer.validation import printable
 
 _STALE_SECONDS = 86_400
 

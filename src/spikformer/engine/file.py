@@ -19,8 +19,8 @@ from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_of, config_of
 from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
 from spikformer.engine.program import Compiled, Program
-from spikformer.messages import shown
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
+from spikformer.validation import shown
 
 FORMAT = "spikformer-engine"
 FORMAT_VERSION = 2

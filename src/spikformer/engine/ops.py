@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spikformer.messages import shown
+from spikformer.validation import shown
 
 Kind = Literal["pixels", "spikes", "counts", "floats"]
 

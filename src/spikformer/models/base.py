@@ -15,8 +15,8 @@ from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
 from spikformer.layers.linear import Linear, by_sample
 from spikformer.layers.time import Stream, StreamState, over_time
-from spikformer.messages import shown
 from spikformer.models.inputs import check_input, check_state, check_stream
+from spikformer.validation import shown
 
 
 class SpikingNetwork(nn.Module):

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from spikformer.io import check_is_file
-from spikformer.messages import printable
 from spikformer.pickles import Dialect, Name, RefusedError, read_pickle
+from spikformer.validation import printable
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _TYPES = {

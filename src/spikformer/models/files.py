@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from spikformer.card import ModelCard, read_card
 from spikformer.config import NetworkConfig
-from spikformer.messages import shown
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.models.registry import architecture_of, build_model, get_architecture
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
+from spikformer.validation import shown
 
 FORMAT, FORMAT_VERSION = WEIGHTS_FORMAT, WEIGHTS_VERSION
 _DTYPES = {

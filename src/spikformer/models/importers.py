@@ -21,12 +21,12 @@ from torch import Tensor
 
 from spikformer.config import TransformerConfig
 from spikformer.io import check_is_file
-from spikformer.messages import printable
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
 from spikformer.models.official_names import NAMINGS, Naming
 from spikformer.presets import get_preset
+from spikformer.validation import printable
 
 logger = logging.getLogger(__name__)
 

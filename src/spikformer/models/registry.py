@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spikformer.config import NetworkConfig
-from spikformer.messages import did_you_mean, shown
 from spikformer.models.base import SpikingNetwork
 from spikformer.presets import get_preset
+from spikformer.validation import did_you_mean, shown
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from spikformer.messages import did_you_mean
 from spikformer.paper import PaperRow
+from spikformer.validation import did_you_mean
 
 
 @dataclass(frozen=True)

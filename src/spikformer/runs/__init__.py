@@ -1,6 +1,8 @@
-"""The application: everything that takes several rooms, as plain functions. `cli` parses and prints around them.
+"""The application: everything that takes several rooms, as plain functions.
 
-from spikformer.runs.train import train            also sf.train
-from spikformer.runs.evaluate import evaluate      also sf.evaluate
-from spikformer.runs.predict import predict        also sf.predict
+    from spikformer.runs.train import train            also sf.train
+    from spikformer.runs.evaluate import evaluate      also sf.evaluate
+    from spikformer.runs.predict import predict        also sf.predict
+
+`cli` parses arguments and prints around them.
 """

@@ -17,9 +17,9 @@ from typing import Any, get_args
 
 from spikformer.analysis.ablation import CellResult, Grid, Line, Outcome, Variant, summarise
 from spikformer.io import read_json, write_atomically
-from spikformer.messages import did_you_mean
 from spikformer.runs.folder import Run
 from spikformer.training.recipe import Recipe, flat_settings
+from spikformer.validation import did_you_mean
 from spikformer.visualise.accuracy import ablation_figure
 from spikformer.visualise.style import save_figure
 

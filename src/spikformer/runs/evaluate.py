@@ -1,7 +1,4 @@
-"""Evaluate a network, weights, an engine or a run on a split of its data.
-
-sf.evaluate("runs/digits").top1
-"""
+"""Evaluate a network, weights, an engine or a run on a split of its data: `sf.evaluate("runs/digits").top1`."""
 
 from __future__ import annotations
 

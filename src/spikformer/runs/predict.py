@@ -1,7 +1,9 @@
-"""Class names of pictures and recordings, by a network, weights, an engine or a run. Engines need no torch here.
+"""Class names of pictures and recordings, by a network, weights, an engine or a run.
 
-for prediction in sf.predict("runs/photos", "photos/"):
-print(prediction.source, prediction.class_name, prediction.probability)
+    for prediction in sf.predict("runs/photos", "photos/"):
+        print(prediction.source, prediction.class_name, prediction.probability)
+
+Engines need no torch here.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 
 from spikformer.config import ModelConfig
 from spikformer.data.augmentation import Augmentation
-from spikformer.messages import did_you_mean, printable, shown
-from spikformer.validation import FieldError, check_fields, choice, count, flag, number
+from spikformer.validation import FieldError, check_fields, choice, count, did_you_mean, flag, number, printable, shown
 
 Precision = Literal["float32", "bfloat16", "float16"]
 _ADDED = ("max_samples", "freeze", "patience")

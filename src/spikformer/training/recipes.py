@@ -16,9 +16,9 @@ from typing import NamedTuple
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation
-from spikformer.messages import did_you_mean
 from spikformer.presets import get_preset
 from spikformer.training.recipe import Recipe
+from spikformer.validation import did_you_mean
 
 DEFAULT = "spikformer_tiny_digits"
 

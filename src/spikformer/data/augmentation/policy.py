@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from math import inf, isfinite
 from typing import Any, Literal, get_args
 
-from spikformer.messages import did_you_mean, shown
+from spikformer.validation import did_you_mean, shown
 
 Geometric = Literal["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 Colour = Literal[

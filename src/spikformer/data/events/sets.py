@@ -30,7 +30,7 @@ from spikformer.data.splits import (
 )
 from spikformer.data.unpacking import unpack
 from spikformer.io import cache_folder
-from spikformer.messages import printable
+from spikformer.validation import printable
 
 RECORDINGS = Kind("recordings", ENDINGS)
 AEDAT = Kind("recordings", (".aedat",))

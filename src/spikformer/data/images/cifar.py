@@ -16,8 +16,8 @@ import numpy as np
 from spikformer import pickles
 from spikformer.data.dataset import LabelledImages, read_each
 from spikformer.data.unpacking import find_files, read_found
-from spikformer.messages import printable
 from spikformer.pickles import Dialect, Name, RefusedError, as_text
+from spikformer.validation import printable
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from PIL import Image, ImageFile
 
-from spikformer.messages import printable
+from spikformer.validation import printable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 MAX_PIXELS = 89_478_485  # Pillow's own bound: 256 MB of RGB

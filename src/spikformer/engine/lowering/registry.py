@@ -20,8 +20,8 @@ from spikformer.card import read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.program import Compiled, Program
-from spikformer.messages import shown
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors
+from spikformer.validation import shown
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, Order
-from spikformer.messages import SILENT
+from spikformer.validation import SILENT
 from spikformer.visualise.report.content import Report, Run
 
 Bar = tuple[str, float, str]

@@ -19,8 +19,8 @@ from spikformer.data.events.formats.source import (
     text_header,
     unwrap,
 )
-from spikformer.messages import printable
 from spikformer.sampling import Recording
+from spikformer.validation import printable
 
 _EVENT_BYTES = 5
 _OVERFLOW_ROW = 240

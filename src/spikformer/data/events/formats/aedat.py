@@ -24,8 +24,8 @@ from spikformer.data.events.formats.source import (
     text_header,
     unwrap,
 )
-from spikformer.messages import printable
 from spikformer.sampling import Recording
+from spikformer.validation import printable
 
 
 def read_aedat2(path: Path) -> Recording:

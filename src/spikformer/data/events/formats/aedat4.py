@@ -18,8 +18,8 @@ import numpy as np
 
 from spikformer.data.archives import LARGEST_RATIO
 from spikformer.data.events.formats.source import check_size, read_source
-from spikformer.messages import printable
 from spikformer.sampling import Recording
+from spikformer.validation import printable
 
 _MAGIC = b"#!AER-DAT4.0\r\n"
 _PACKET = struct.Struct("<ii")

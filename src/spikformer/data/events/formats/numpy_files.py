@@ -19,8 +19,8 @@ import numpy as np
 
 from spikformer.data.archives import Content, archive_errors, check_entries, open_zip
 from spikformer.data.events.formats.source import check_size, open_source, read_source, smallest_size
-from spikformer.messages import printable
 from spikformer.sampling import Recording
+from spikformer.validation import printable
 
 FIELDS = ("t", "x", "y", "p")
 

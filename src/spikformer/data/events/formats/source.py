@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from spikformer.messages import printable
+from spikformer.validation import printable
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _LONGEST_HEADER = 1 << 20  # jAER writes its preferences there, tens of kilobytes; a short line takes 20 times its size
