@@ -19,7 +19,7 @@ from spikformer.data import ArraySamples, DataSet
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, IMAGENET, Augmentation, Augmenter
 from spikformer.data.augmentation.operations import apply_operations
 from spikformer.data.augmentation.policy import COLOUR, GEOMETRIC
-from spikformer.data.events.simulator import EventCamera
+from spikformer.data.embedded import EventCamera
 from spikformer.data.images.sets import IMAGENET_NORMALISATION as NORMAL
 from spikformer.io import write_atomically
 from spikformer.preprocessing import Preprocessing

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 import spikformer as sf
-from spikformer.analysis.conventions import Operations
-from spikformer.analysis.energy import Constants, EnergyReport, audit, measure_energy
+from spikformer.analysis.energy import Constants, EnergyReport, Operations, audit, measure_energy
 from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.operations import count_operations
 from spikformer.analysis.recorder import record

@@ -16,13 +16,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from spikformer.analysis.conventions import Order, Runtime
 from spikformer.analysis.recorder import has_maps, spikes_in
 from spikformer.layers.attention import TokenMixing
 from spikformer.layers.sync_norm import SyncedBatchNorm
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
 from spikformer.neurons import Activation, SpikingNeuron
+
+Order = Literal["query_key_first", "key_value_first"]
+ORDER_FORMULAS: dict[Order, str] = {"query_key_first": "(Q Kᵀ) V", "key_value_first": "Q (Kᵀ V)"}
+Runtime = Literal["torch", "engine"]
+"""What runs the network, and by which rule it orders the products of attention."""
 
 _FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation, nn.Identity)
 

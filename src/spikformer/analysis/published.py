@@ -12,8 +12,7 @@ from functools import cache
 
 import torch
 
-from spikformer.analysis.conventions import Layer, Product
-from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport
+from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport, Layer, Product
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import ModelConfig
 from spikformer.models import build_model

@@ -105,7 +105,7 @@ def _check(options: Options, model: SpikingNetwork) -> None:
 
 def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
     from spikformer.runs.measure import attention_grids
-    from spikformer.visualise.attention_maps import attention_figure
+    from spikformer.visualise.attention import attention_figure
     from spikformer.visualise.mosaic import sample_picture
 
     maps = attention_grids(model, watched, options.head)  # [blocks, T, n_h, n_w]

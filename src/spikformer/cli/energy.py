@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, FirstConv
 from spikformer.cli.console import Measured, bar, print_table, say
 
 if TYPE_CHECKING:
-    from spikformer.analysis.energy import EnergyReport
+    from spikformer.analysis.energy import Convention, EnergyReport, FirstConv
 
 _CONVENTIONS: dict[Convention, str] = {"paper": "paper", "strict": "strict", "entrywise": "entry-wise"}
 _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "once"}
@@ -127,6 +126,8 @@ def _total_table(report: EnergyReport, *, memory: bool) -> Table:
 
 def _order_note(report: EnergyReport, engine: EnergyReport) -> str:
     """Which order of Q Kᵀ V is counted, and what the compiled engine's would cost where it is the other."""
+    from spikformer.analysis.operations import ORDER_FORMULAS
+
     assert report.attention_order is not None
     assert engine.attention_order is not None
     note = f"Attention is counted as {ORDER_FORMULAS[report.attention_order]}, the order PyTorch takes at this size"

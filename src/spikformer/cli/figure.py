@@ -153,7 +153,7 @@ def run(options: Surrogate | Curves | Products | Raster | Events) -> int:
 
 
 def _surrogate(options: Surrogate) -> Figure:
-    from spikformer.visualise.surrogates import surrogate_figure
+    from spikformer.visualise.attention import surrogate_figure
 
     return surrogate_figure({"sigmoid": options.alpha, "arctan": options.arctan_alpha})
 
@@ -170,7 +170,7 @@ def _curves(options: Curves) -> Figure:
 
 
 def _products(options: Products) -> Figure:
-    from spikformer.visualise.surrogates import products_figure
+    from spikformer.visualise.attention import products_figure
 
     if not options.weights:
         raise ValueError("Name at least one file of weights; `spikformer ablate attention` trains all variants.")
@@ -207,8 +207,8 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
 
 
 def _raster(options: Raster) -> dict[Path, Figure]:
-    from spikformer.analysis.single_neurons import chosen_layer, trace_layer
-    from spikformer.visualise.spikes import membrane_figure, raster_figure
+    from spikformer.analysis.recorder import chosen_layer, trace_layer
+    from spikformer.visualise.firing import membrane_figure, raster_figure
 
     if options.neurons < 1:
         raise ValueError(f"--neurons must be at least 1, got {options.neurons}.")
@@ -223,8 +223,8 @@ def _raster(options: Raster) -> dict[Path, Figure]:
 
 
 def _events(options: Events) -> Figure:
-    from spikformer.analysis.single_neurons import stem_maps
-    from spikformer.visualise.spikes import events_and_spikes_figure
+    from spikformer.analysis.recorder import stem_maps
+    from spikformer.visualise.firing import events_and_spikes_figure
 
     _, watched = _watch_one(options)
     if watched.sample.ndim != 4:

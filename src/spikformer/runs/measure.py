@@ -18,7 +18,7 @@ from spikformer.models import SpikingNetwork
 from spikformer.runs.folder import Run
 from spikformer.runs.trained import data_path, load_trained, open_data
 from spikformer.training import choose_device, is_silent
-from spikformer.visualise.attention_maps import received_attention, to_grid
+from spikformer.visualise.attention import received_attention, to_grid
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet

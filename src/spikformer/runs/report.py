@@ -13,8 +13,7 @@ import torch
 
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
-from spikformer.analysis.recorder import Record
-from spikformer.analysis.single_neurons import LayerTraces, chosen_layer, stem_maps, trace_layer
+from spikformer.analysis.recorder import LayerTraces, Record, chosen_layer, stem_maps, trace_layer
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
 from spikformer.io import read_json

@@ -1,4 +1,4 @@
-"""How often neurons fire, and what that makes of the inputs of every layer."""
+"""Spikes: how often neurons fire and what layers read of it; in time, rasters, membranes, and events beside spikes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spikformer.visualise.style import COLOURS, INK, SEQUENTIAL, house_style, new_figure, readable_on, shortened
+from spikformer.visualise.mosaic import (
+    EVENT_LEGEND,
+    Colour,
+    brightest_count,
+    enlarged,
+    event_picture,
+    lit,
+    mosaic,
+    tile_side,
+)
+from spikformer.visualise.style import (
+    COLOURS,
+    INK,
+    SEQUENTIAL,
+    drawable,
+    house_style,
+    new_figure,
+    readable_on,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +37,10 @@ _ROW_HEIGHT = 0.26
 # How values are told apart: spikes in blue, larger ones warmer and warmer, zeros as little as can be seen.
 _VALUE_COLOURS = {"1": "#0072B2", "2": "#E69F00", "3": "#D55E00", "4 and above": "#CC79A7"}
 _FRACTION_COLOUR = "#009E73"
+_MARK = 0.35  # half of a spike's width, in steps
+_POINTS_PER_INCH = 72
+_HIGHEST = 6.0
+_SPIKE_COLOUR: Colour = (240, 228, 66)  # Okabe and Ito's yellow: neither polarity has it
 
 
 @house_style()
@@ -134,3 +157,127 @@ def _names_width(names: Sequence[str]) -> float:
 
 def _counts(rates: Mapping[str, Sequence[float]]) -> str:
     return ", ".join(f"{len(values)} for {name}" for name, values in rates.items()) or "none"
+
+
+@house_style()
+def raster_figure(spikes: np.ndarray, title: str = "") -> Figure:
+    """Spikes [T, neurons]: a row for each neuron, a mark for each spike; above, how many fire at each step."""
+    from matplotlib.ticker import MaxNLocator
+
+    if spikes.ndim != 2 or spikes.size == 0:
+        raise ValueError(f"A raster's spikes are [steps, neurons], got {list(spikes.shape)}.")
+    num_steps, num_neurons = spikes.shape
+    height = float(np.clip(0.1 * num_neurons, 1.5, _HIGHEST))
+    figure = new_figure(float(np.clip(2 + 0.4 * num_steps, 4, 12)), height + 1.5, "Which neurons fire at which step.")
+    above, axes = figure.subplots(2, 1, sharex=True, height_ratios=(0.7, height))
+    above.bar(range(1, num_steps + 1), spikes.astype(bool).sum(1), 2 * _MARK, color=COLOURS[0])
+    above.set_ylabel("spikes", rotation=0, ha="right", va="center")
+    if title:
+        above.set_title(drawable(title))
+    steps, neurons = np.nonzero(spikes)
+    # One path with breaks, not thousands of marks: an SVG stays small.
+    x = np.stack([steps + 1 - _MARK, steps + 1 + _MARK, np.full(len(steps), np.nan)], -1)
+    thickness = max(0.7 * height * _POINTS_PER_INCH / num_neurons, 0.5)
+    axes.plot(x.ravel(), neurons.repeat(3) + 1.0, color=INK, linewidth=thickness, solid_capstyle="butt")
+    axes.set_ylim(num_neurons + 0.5, 0.5)
+    axes.set_ylabel("neuron")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=8))
+    _count_from_one(axes, num_steps)
+    return figure
+
+
+@house_style()
+def membrane_figure(
+    membrane: np.ndarray, spikes: np.ndarray, v_threshold: float, names: Sequence[str] = (), v_reset: float = 0.0
+) -> Figure:
+    """The membrane H before each spike and the spikes, both [T, neurons]: a trace each, which falls where it fires."""
+    if membrane.ndim != 2 or membrane.size == 0 or spikes.shape != membrane.shape:
+        raise ValueError(
+            f"Membrane and spikes are both [steps, neurons], got {list(membrane.shape)} and {list(spikes.shape)}."
+        )
+    num_steps, num_neurons = membrane.shape
+    names = names or [f"neuron {number}" for number in range(1, num_neurons + 1)]
+    if len(names) != num_neurons:
+        raise ValueError(f"{num_neurons} traces need as many names, got {len(names)}.")
+    width = float(np.clip(3 + 0.3 * num_steps, 5, 12))
+    figure = new_figure(
+        width, 1.0 + 0.9 * num_neurons, "Membranes of single neurons, their threshold and their spikes."
+    )
+    rows = figure.subplots(num_neurons, 1, sharex=True, squeeze=False)[:, 0]
+    for axes, name, trace, fired in zip(rows, names, membrane.T, spikes.T.astype(bool), strict=True):
+        times, voltages = _trace(trace, fired, v_reset)
+        axes.axhline(v_threshold, color=COLOURS[1], linewidth=1, linestyle="--", label="threshold")
+        axes.plot(times, voltages, color=COLOURS[0], linewidth=1.5, label="membrane")
+        axes.plot(np.flatnonzero(fired) + 1, trace[fired], "o", color=COLOURS[1], markersize=5, label="spike")
+        axes.set_title(shortened(name), fontsize=9)
+        axes.margins(y=0.15)
+    _count_from_one(rows[-1], num_steps)
+    rows[-1].set_xlim(0, num_steps + 0.5)
+    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    return figure
+
+
+def _trace(membrane: np.ndarray, fired: np.ndarray, v_reset: float) -> tuple[np.ndarray, np.ndarray]:
+    """From rest through every H, down to the reset at once where the neuron fired."""
+    steps = np.arange(1, len(membrane) + 1)
+    times = np.concatenate([[0], steps.repeat(2)])
+    voltages = np.stack([membrane, np.where(fired, v_reset, membrane)], -1)
+    return times, np.concatenate([[v_reset], voltages.ravel()])
+
+
+def _count_from_one(axes: Axes, num_steps: int) -> None:
+    axes.set_xlabel("step")
+    axes.set_xlim(0.4, num_steps + 0.6)
+    if num_steps <= 20:
+        axes.set_xticks(range(1, num_steps + 1))
+
+
+def events_and_spikes_figure(frames: np.ndarray, spikes: Mapping[str, np.ndarray], title: str = "") -> Figure:
+    """Counts of events [T, 2, H, W] above spikes [T, H', W'] by layer, summed over channels; a column for each step.
+
+    Full light is the same for all steps of a row, so that they can be compared.
+    """
+    _check_events_and_spikes(frames, spikes)
+    layers = [_squared(counts) for counts in spikes.values()]
+    frames = _squared(frames)
+    side = max([tile_side(*frames.shape[-2:]), *(counts.shape[-1] for counts in layers)])
+    brightest = brightest_count(frames)
+    rows = [[enlarged(event_picture(frame, brightest), side, side) for frame in frames]]
+    for counts in layers:
+        brightest = brightest_count(counts)
+        rows.append([enlarged(lit(step[None], brightest, (_SPIKE_COLOUR,)), side, side) for step in counts])
+    figure, _ = mosaic(
+        rows,
+        ["events", *spikes],
+        [f"step {step}" for step in range(1, len(frames) + 1)],
+        title,
+        "Frames of events, and below each the spikes that layers fire at its step.",
+        [*EVENT_LEGEND, ("spikes", _SPIKE_COLOUR)],
+    )
+    return figure
+
+
+def _squared(counts: np.ndarray) -> np.ndarray:
+    """With silence around it, so that a wide sensor's rim is as dark as the rest."""
+    height, width = counts.shape[-2:]
+    rims = [
+        ((longest - edge) // 2, (longest - edge + 1) // 2)
+        for longest in (max(height, width),)
+        for edge in (height, width)
+    ]
+    return np.pad(counts, [(0, 0)] * (counts.ndim - 2) + rims)
+
+
+def _check_events_and_spikes(frames: np.ndarray, spikes: Mapping[str, np.ndarray]) -> None:
+    if frames.ndim != 4 or frames.shape[1] != 2 or frames.size == 0:
+        raise ValueError(f"Frames of events are [T, 2, H, W], got {list(frames.shape)}.")
+    if not spikes:
+        raise ValueError("There are no spikes to draw beside the events; give those of at least one layer.")
+    for name, counts in spikes.items():
+        if counts.ndim != 3 or len(counts) != len(frames) or counts.size == 0:
+            raise ValueError(
+                f"The spikes of {name} should be [T, H, W] with the T = {len(frames)} of the frames, "
+                f"got {list(counts.shape)}."
+            )
+        if not (counts >= 0).all():
+            raise ValueError(f"The spikes of {name} are counts, got negative numbers or NaN.")

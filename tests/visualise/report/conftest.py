@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import spikformer as sf
 from spikformer.analysis.energy import EnergyReport, audit
 from spikformer.analysis.firing import FiringReport, measure_firing
-from spikformer.analysis.single_neurons import LayerTraces
+from spikformer.analysis.recorder import LayerTraces
 from spikformer.models import Spikformer
 from spikformer.training.evaluation import Evaluation
 from spikformer.visualise.report import Report, Run, Sample, Weights

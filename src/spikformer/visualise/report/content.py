@@ -10,7 +10,7 @@ import numpy as np
 
 from spikformer.analysis.energy import EnergyReport
 from spikformer.analysis.firing import FiringReport
-from spikformer.analysis.single_neurons import LayerTraces
+from spikformer.analysis.recorder import LayerTraces
 from spikformer.paper import PaperRow
 from spikformer.training.evaluation import Evaluation
 

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from spikformer.analysis.firing import FiringReport
-from spikformer.analysis.single_neurons import LayerTraces, evenly
+from spikformer.analysis.recorder import LayerTraces, evenly
 from spikformer.visualise.report.content import Run, Sample
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def draw_inputs(firing: FiringReport, name: str = "inputs") -> Drawing:
 
 
 def draw_attention(sample: Sample, name: str = "attention") -> Drawing | None:
-    from spikformer.visualise.attention_maps import attention_figure
+    from spikformer.visualise.attention import attention_figure
     from spikformer.visualise.mosaic import sample_picture
 
     if sample.attention is None:
@@ -116,13 +116,13 @@ def draw_attention(sample: Sample, name: str = "attention") -> Drawing | None:
 
 
 def draw_raster(traces: LayerTraces, name: str = "raster") -> Drawing:
-    from spikformer.visualise.spikes import raster_figure
+    from spikformer.visualise.firing import raster_figure
 
     return _as_drawing(raster_figure(traces.raster), name)
 
 
 def draw_membranes(traces: LayerTraces, name: str = "membranes") -> Drawing:
-    from spikformer.visualise.spikes import membrane_figure
+    from spikformer.visualise.firing import membrane_figure
 
     drawn = (traces.membranes, traces.spikes, traces.v_threshold, traces.names, traces.v_reset)
     return _as_drawing(membrane_figure(*drawn), name)
@@ -130,7 +130,7 @@ def draw_membranes(traces: LayerTraces, name: str = "membranes") -> Drawing:
 
 def draw_events(run: Run, name: str = "events") -> Drawing:
     """The first sample, and what the stem fired at it."""
-    from spikformer.visualise.spikes import events_and_spikes_figure
+    from spikformer.visualise.firing import events_and_spikes_figure
 
     frames = run.samples[0].picture
     steps = evenly(len(frames), _MOST_STEPS)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, get_args
 
-from spikformer.analysis.conventions import ORDER_FORMULAS, Convention, Order
+from spikformer.analysis.energy import Convention
+from spikformer.analysis.operations import ORDER_FORMULAS, Order
 from spikformer.validation import SILENT
 from spikformer.visualise.report.content import Report, Run
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spikformer.config import Surrogate
 from spikformer.neurons import spike, surrogate_gradient
-from spikformer.visualise.surrogates import (
+from spikformer.visualise.attention import (
     _edges,
     _ticks,
     gradient_reach,

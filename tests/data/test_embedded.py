@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spikformer.data.embedded import EventCamera
 from spikformer.data.events.formats import check
-from spikformer.data.events.simulator import EventCamera
 
 QUIET = EventCamera(noise_hz=0.0, threshold_spread=0.0)
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from spikformer.visualise.attention_maps import attended, attention_figure, received_attention, to_grid
+from spikformer.visualise.attention import attended, attention_figure, received_attention, to_grid
 from spikformer.visualise.style import save_figure
 
 WHITE = np.full((8, 8, 3), 255, np.uint8)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spikformer.analysis.conventions import Layer, Operations, Product
+from spikformer.analysis.energy import Layer, Operations, Product
 
 pytestmark = pytest.mark.core
 

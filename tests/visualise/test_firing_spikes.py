@@ -11,8 +11,8 @@ from PIL import Image
 
 from spikformer.analysis.recorder import record
 from spikformer.models import create_model
+from spikformer.visualise.firing import events_and_spikes_figure, membrane_figure, raster_figure
 from spikformer.visualise.mosaic import NO_EVENT_COLOUR, OFF_COLOUR, ON_COLOUR
-from spikformer.visualise.spikes import events_and_spikes_figure, membrane_figure, raster_figure
 from spikformer.visualise.style import save_figure
 
 
