@@ -6,17 +6,15 @@ from spikformer.paper import (
     ABLATED,
     ABLATIONS,
     ACCURACY_AFTER_400_EPOCHS,
-    ACCURACY_AT_10_STEPS,
-    ACCURACY_AT_288,
     ATTENTION_COSTS,
     FIGURE_1,
     NETWORKS,
     NETWORKS_BY_DATA_SET,
-    SUCCESSORS,
     TRANSFER_ACCURACY,
     VariantKey,
 )
-from spikformer.presets import PRESETS, get_preset, list_models
+from spikformer.presets import get_preset, list_models
+from spikformer.successors import ROWS
 
 pytestmark = pytest.mark.core
 
@@ -25,8 +23,8 @@ def test_every_network_is_a_preset_with_its_row() -> None:
     assert len(NETWORKS) == sum(map(len, NETWORKS_BY_DATA_SET.values())) == 16
     for name, row in NETWORKS.items():
         assert get_preset(name).paper is row
-    assert {name for name in list_models() if get_preset(name).paper} == set(NETWORKS) | set(SUCCESSORS)
-    assert set(ACCURACY_AFTER_400_EPOCHS) < set(NETWORKS) | set(SUCCESSORS)
+    assert {name for name in list_models() if get_preset(name).paper} == set(NETWORKS) | set(ROWS)
+    assert set(ACCURACY_AFTER_400_EPOCHS) < set(NETWORKS)
     assert set(TRANSFER_ACCURACY) < set(list_models("*_imagenet"))
 
 
@@ -51,22 +49,3 @@ def test_energy_follows_from_operations_as_far_as_they_are_printed(data_set: str
         picojoules = 0.9 if attention == "ssa" else 4.6
         assert float(cost.energy_uj) == pytest.approx(picojoules * float(cost.operations_millions), abs=0.51)
     assert float(FIGURE_1["softmax"].energy_uj) == pytest.approx(4.6 * float(FIGURE_1["softmax"].operations_millions))
-
-
-@pytest.mark.parametrize("name", SUCCESSORS)
-def test_every_row_of_a_successor_is_of_a_preset(name: str) -> None:
-    assert get_preset(name).paper is SUCCESSORS[name]
-    assert name not in NETWORKS
-
-
-@pytest.mark.parametrize("further", [ACCURACY_AFTER_400_EPOCHS, ACCURACY_AT_10_STEPS, ACCURACY_AT_288])
-def test_further_results_are_in_the_docstrings(further: dict[str, float]) -> None:
-    assert set(further) - set(NETWORKS) <= set(SUCCESSORS)
-    for name in set(further) - set(NETWORKS):
-        percent = further[name]
-        assert f"{percent} %" in (PRESETS[name].__doc__ or ""), name
-
-
-@pytest.mark.parametrize("name", SUCCESSORS)
-def test_docstrings_tell_the_time_steps(name: str) -> None:
-    assert f"T = {get_preset(name).config.time_steps}" in (PRESETS[name].__doc__ or "")

@@ -1,12 +1,11 @@
-"""Every number that the paper prints of its own networks, once, and what the authors of its successors report.
+"""Every number that the paper (arXiv:2209.15425) prints of its networks and of SEW-ResNet, once: Fig. 1, Tab. 1 to 7.
 
     NETWORKS["spikformer_8_512_imagenet"].energy_mj           Tab. 2, 3 and 4, by preset
+    BASELINE["sew_resnet_34_imagenet"].energy_mj              Tab. 2, SEW-ResNet, which the paper compares itself with
     ABLATIONS["cifar10"]["softmax", "lif", 4]                 Tab. 1, 4, 5 and 6, accuracy by data set and variant
     ATTENTION_COSTS["cifar10"]["ssa"].energy_uj               Tab. 1, what one product of Q, K and V costs
-    SUCCESSORS["spikingformer_8_512_imagenet"].accuracy_percent
 
-The paper is arXiv:2209.15425, Fig. 1 and Tab. 1 to 7; rows of other methods in its tables are left out. Costs are text
-where their digits matter: 0.990 is printed to three of them.
+Rows of other methods are left out. Costs are text where their digits matter: 0.990 is printed to three of them.
 """
 
 from __future__ import annotations
@@ -57,17 +56,16 @@ NETWORKS_BY_DATA_SET: dict[str, dict[str, PaperRow]] = {
 }
 NETWORKS = {name: row for rows in NETWORKS_BY_DATA_SET.values() for name, row in rows.items()}
 
-ACCURACY_AFTER_400_EPOCHS = {
-    "spikformer_4_384_cifar10": 95.51,  # Tab. 3 again
-    "spikformer_4_384_cifar100": 78.21,
-    "spikingformer_4_384_cifar10": 95.81,
-    "spikingformer_4_384_cifar100": 79.21,
-    "cml_spikingformer_4_384_cifar10": 95.95,
-    "cml_spikingformer_4_384_cifar100": 80.37,
-    "cml_spikformer_4_384_cifar10": 96.04,
-    "cml_spikformer_4_384_cifar100": 80.02,
+BASELINE: dict[str, PaperRow] = {  # Tab. 2
+    "sew_resnet_34_imagenet": PaperRow(21.79, 67.04, 3.88, 4.035),
+    "sew_resnet_50_imagenet": PaperRow(25.56, 67.78, 4.83, 4.890),
+    "sew_resnet_101_imagenet": PaperRow(44.55, 68.76, 9.30, 8.913),
+    "sew_resnet_152_imagenet": PaperRow(60.19, 69.26, 13.72, 12.891),
 }
-"""Instead of after 300."""
+"""SEW-ResNet, with sums for joins: the accuracy is its authors', operations and energy are the paper's."""
+
+# Tab. 3 again, Spikformer-4-384 after 400 epochs instead of 300.
+ACCURACY_AFTER_400_EPOCHS = {"spikformer_4_384_cifar10": 95.51, "spikformer_4_384_cifar100": 78.21}
 
 # Tab. 7: trained on ImageNet, fine-tuned on CIFAR at 224×224.
 TRANSFER_ACCURACY: dict[str, dict[str, float]] = {
@@ -160,70 +158,3 @@ ATTENTION_COSTS: dict[str, dict[str, AttentionCost]] = {
 
 FIGURE_1 = {"softmax": AttentionCost("77", "354.2"), "ssa": AttentionCost("5.5", None)}
 """Fig. 1: vanilla self-attention and SSA in one block of Spikformer-8-512."""
-
-
-# Spikformer's successors, by preset, as their authors report them. Spikingformer and CML from the READMEs of
-# zhouchenlin2096/Spikingformer and Spikingformer-CML, whose numbers of parameters leave out layer norms that are never
-# used; the Spike-driven Transformer from BICLab/Spike-Driven-Transformer (ImageNet), Fancyssc/STEP, which quotes it
-# (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture).
-SUCCESSORS: dict[str, PaperRow] = {
-    # Spikingformer
-    "spikingformer_8_384_imagenet": PaperRow(16.81, 72.45),
-    "spikingformer_8_512_imagenet": PaperRow(29.68, 74.79),
-    "spikingformer_8_768_imagenet": PaperRow(66.34, 75.85),
-    "spikingformer_4_256_cifar10": PaperRow(4.15, 94.77),
-    "spikingformer_2_384_cifar10": PaperRow(5.76, 95.22),
-    "spikingformer_4_384_cifar10": PaperRow(9.32, 95.61),
-    "spikingformer_4_256_cifar100": PaperRow(None, 77.43),
-    "spikingformer_2_384_cifar100": PaperRow(None, 78.34),
-    "spikingformer_4_384_cifar100": PaperRow(None, 79.09),
-    "spikingformer_2_256_cifar10dvs": PaperRow(2.57, 81.30),
-    "spikingformer_2_256_dvs128": PaperRow(2.57, 98.30),
-    # Spikingformer with CML
-    "cml_spikingformer_8_384_imagenet": PaperRow(16.81, 74.35),
-    "cml_spikingformer_8_512_imagenet": PaperRow(29.68, 76.54),
-    "cml_spikingformer_8_768_imagenet": PaperRow(66.34, 77.64),
-    "cml_spikingformer_4_256_cifar10": PaperRow(4.15, 94.94),
-    "cml_spikingformer_2_384_cifar10": PaperRow(5.76, 95.54),
-    "cml_spikingformer_4_384_cifar10": PaperRow(9.32, 95.81),
-    "cml_spikingformer_4_256_cifar100": PaperRow(None, 78.19),
-    "cml_spikingformer_2_384_cifar100": PaperRow(None, 78.87),
-    "cml_spikingformer_4_384_cifar100": PaperRow(None, 79.98),
-    "cml_spikingformer_2_256_cifar10dvs": PaperRow(2.57, 81.40),
-    "cml_spikingformer_2_256_dvs128": PaperRow(2.57, 98.60),
-    # Spikformer with CML
-    "cml_spikformer_8_384_imagenet": PaperRow(None, 72.73),
-    "cml_spikformer_8_512_imagenet": PaperRow(None, 75.61),
-    "cml_spikformer_8_768_imagenet": PaperRow(None, 77.34),
-    "cml_spikformer_4_256_cifar10": PaperRow(None, 94.82),
-    "cml_spikformer_2_384_cifar10": PaperRow(None, 95.63),
-    "cml_spikformer_4_384_cifar10": PaperRow(None, 95.93),
-    "cml_spikformer_4_256_cifar100": PaperRow(None, 77.64),
-    "cml_spikformer_2_384_cifar100": PaperRow(None, 78.75),
-    "cml_spikformer_4_384_cifar100": PaperRow(None, 79.65),
-    "cml_spikformer_2_256_cifar10dvs": PaperRow(None, 80.90),
-    "cml_spikformer_2_256_dvs128": PaperRow(None, 98.60),
-    # Spike-driven Transformer
-    "spike_driven_transformer_8_384_imagenet": PaperRow(None, 72.28),
-    "spike_driven_transformer_6_512_imagenet": PaperRow(None, 74.11),
-    "spike_driven_transformer_8_512_imagenet": PaperRow(None, 74.57),
-    "spike_driven_transformer_10_512_imagenet": PaperRow(None, 74.66),
-    "spike_driven_transformer_8_768_imagenet": PaperRow(None, 77.07),
-    "spike_driven_transformer_2_512_cifar10": PaperRow(None, 95.60),
-    "spike_driven_transformer_2_512_cifar100": PaperRow(None, 78.40),
-    "spike_driven_transformer_2_256_cifar10dvs": PaperRow(None, 80.00),
-    "spike_driven_transformer_2_256_dvs128": PaperRow(None, 99.30),
-}
-
-ACCURACY_AT_10_STEPS = {
-    "spikingformer_2_256_cifar10dvs": 79.9,
-    "spikingformer_2_256_dvs128": 96.2,
-    "cml_spikingformer_2_256_cifar10dvs": 80.5,
-    "cml_spikingformer_2_256_dvs128": 97.2,
-    "cml_spikformer_2_256_cifar10dvs": 79.2,
-    "cml_spikformer_2_256_dvs128": 97.6,
-}
-"""On event cameras, whose rows are at T = 16."""
-
-ACCURACY_AT_288 = {"cml_spikingformer_8_768_imagenet": 78.46}
-"""At 288×288 pixels instead of 224×224."""

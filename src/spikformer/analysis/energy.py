@@ -78,7 +78,8 @@ class Layer:
     binary: bool
     """All that it reads is spikes; of attention Q, K and V."""
     spiking: bool
-    """Whether the paper's formula for spikes applies: not to the first convolution, floats in attention or an ANN."""
+    """Whether the paper's formula for spikes applies: not to convolutions of pixels or membranes, floats in attention
+    or an ANN."""
     paper_macs: int
     """What that formula multiplies the rate by, in one step; of attention N² D, half of its two products."""
     once: bool = False
@@ -238,6 +239,7 @@ def _weighted(layer: LayerOperations, firing: FiringReport) -> Layer:
     """A convolution or linear layer: one product, of what enters it with its weights."""
     seen = firing.inputs[layer.name]
     is_first = layer.name == next(iter(firing.inputs))
+    reads_membranes = layer.kind == "conv" and bool(seen.num_fractions.any())  # whose mean is no firing rate
     product = Product(layer.macs, float(seen.density.mean()), float(seen.ones.mean()), seen.binary)
     return Layer(
         name=layer.name,
@@ -246,7 +248,7 @@ def _weighted(layer: LayerOperations, firing: FiringReport) -> Layer:
         products=(product,),
         mean_input=float(seen.mean.mean()),
         binary=seen.binary,
-        spiking=bool(firing.outputs) and not is_first,
+        spiking=bool(firing.outputs) and not is_first and not reads_membranes,
         paper_macs=layer.macs,
         once=is_first and firing.static,
     )

@@ -28,7 +28,8 @@ ORDER_FORMULAS: dict[Order, str] = {"query_key_first": "(Q Kᵀ) V", "key_value_
 Runtime = Literal["torch", "engine"]
 """What runs the network, and by which rule it orders the products of attention."""
 
-_FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation, nn.Identity)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm)
+_FREE = (*_NORMS, SpikingNeuron, Activation, nn.MaxPool2d, nn.Identity)
 
 
 @dataclass(frozen=True)

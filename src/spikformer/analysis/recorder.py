@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from spikformer.neurons import Dynamics, SpikingNeuron, reference
 from spikformer.validation import did_you_mean
 
 _Value = TypeVar("_Value")
-_NUM_TRACES = 4
+_NUM_TRACES = _NUM_MAPS = 4
 
 
 @dataclass(frozen=True)
@@ -227,8 +228,10 @@ def chosen_layer(seen: Record) -> str:
 
 
 def stem_maps(seen: Record) -> dict[str, np.ndarray]:
-    """Spikes of each stage of the stem, summed over channels, [T, H, W]."""
-    stages = {name: fired for name, fired in seen.spikes.items() if name.startswith("stem.stages.")}
+    """Spikes of each stage of the stem, or of the first layers without one, summed over channels, [T, H, W]."""
+    maps = {name: fired for name, fired in seen.spikes.items() if fired.ndim == 5}
+    stages = {name: fired for name, fired in maps.items() if name.startswith("stem.stages.")}
+    stages = stages or dict(islice(maps.items(), _NUM_MAPS))
     return {name: _array(fired[:, 0].sum(1)) for name, fired in stages.items()}
 
 

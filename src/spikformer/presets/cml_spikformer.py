@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spikformer.config import ModelConfig
-from spikformer.paper import SUCCESSORS as ROWS
 from spikformer.presets import spikformer
 from spikformer.presets.registry import Preset, preset
+from spikformer.successors import ROWS
 
 
 def _cml(plain: Callable[[], Preset]) -> ModelConfig:

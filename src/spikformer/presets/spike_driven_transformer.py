@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from spikformer.config import SpikeDrivenConfig
-from spikformer.paper import SUCCESSORS as ROWS
 from spikformer.presets.registry import Preset, preset
+from spikformer.successors import ROWS
 
 # ImageNet: 224×224, 196 tokens, T = 4.
 

@@ -1,0 +1,92 @@
+"""What the authors of Spikformer's successors and of its baseline report of their networks, once: by preset.
+
+    ROWS["spikingformer_8_512_imagenet"].accuracy_percent
+
+Spikingformer and CML from the READMEs of zhouchenlin2096/Spikingformer and Spikingformer-CML, whose numbers of
+parameters leave out layer norms that are never used; the Spike-driven Transformer from BICLab/Spike-Driven-Transformer
+(ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). Max-ResNet from the
+README of bic-L/MaxFormer. SEW-ResNet from its paper; what it computes and spends on ImageNet is Spikformer's Tab. 2.
+"""
+
+from __future__ import annotations
+
+from spikformer.paper import BASELINE, PaperRow
+
+ROWS: dict[str, PaperRow] = {
+    # Spikingformer
+    "spikingformer_8_384_imagenet": PaperRow(16.81, 72.45),
+    "spikingformer_8_512_imagenet": PaperRow(29.68, 74.79),
+    "spikingformer_8_768_imagenet": PaperRow(66.34, 75.85),
+    "spikingformer_4_256_cifar10": PaperRow(4.15, 94.77),
+    "spikingformer_2_384_cifar10": PaperRow(5.76, 95.22),
+    "spikingformer_4_384_cifar10": PaperRow(9.32, 95.61),
+    "spikingformer_4_256_cifar100": PaperRow(None, 77.43),
+    "spikingformer_2_384_cifar100": PaperRow(None, 78.34),
+    "spikingformer_4_384_cifar100": PaperRow(None, 79.09),
+    "spikingformer_2_256_cifar10dvs": PaperRow(2.57, 81.30),
+    "spikingformer_2_256_dvs128": PaperRow(2.57, 98.30),
+    # Spikingformer with CML
+    "cml_spikingformer_8_384_imagenet": PaperRow(16.81, 74.35),
+    "cml_spikingformer_8_512_imagenet": PaperRow(29.68, 76.54),
+    "cml_spikingformer_8_768_imagenet": PaperRow(66.34, 77.64),
+    "cml_spikingformer_4_256_cifar10": PaperRow(4.15, 94.94),
+    "cml_spikingformer_2_384_cifar10": PaperRow(5.76, 95.54),
+    "cml_spikingformer_4_384_cifar10": PaperRow(9.32, 95.81),
+    "cml_spikingformer_4_256_cifar100": PaperRow(None, 78.19),
+    "cml_spikingformer_2_384_cifar100": PaperRow(None, 78.87),
+    "cml_spikingformer_4_384_cifar100": PaperRow(None, 79.98),
+    "cml_spikingformer_2_256_cifar10dvs": PaperRow(2.57, 81.40),
+    "cml_spikingformer_2_256_dvs128": PaperRow(2.57, 98.60),
+    # Spikformer with CML
+    "cml_spikformer_8_384_imagenet": PaperRow(None, 72.73),
+    "cml_spikformer_8_512_imagenet": PaperRow(None, 75.61),
+    "cml_spikformer_8_768_imagenet": PaperRow(None, 77.34),
+    "cml_spikformer_4_256_cifar10": PaperRow(None, 94.82),
+    "cml_spikformer_2_384_cifar10": PaperRow(None, 95.63),
+    "cml_spikformer_4_384_cifar10": PaperRow(None, 95.93),
+    "cml_spikformer_4_256_cifar100": PaperRow(None, 77.64),
+    "cml_spikformer_2_384_cifar100": PaperRow(None, 78.75),
+    "cml_spikformer_4_384_cifar100": PaperRow(None, 79.65),
+    "cml_spikformer_2_256_cifar10dvs": PaperRow(None, 80.90),
+    "cml_spikformer_2_256_dvs128": PaperRow(None, 98.60),
+    # Spike-driven Transformer
+    "spike_driven_transformer_8_384_imagenet": PaperRow(None, 72.28),
+    "spike_driven_transformer_6_512_imagenet": PaperRow(None, 74.11),
+    "spike_driven_transformer_8_512_imagenet": PaperRow(None, 74.57),
+    "spike_driven_transformer_10_512_imagenet": PaperRow(None, 74.66),
+    "spike_driven_transformer_8_768_imagenet": PaperRow(None, 77.07),
+    "spike_driven_transformer_2_512_cifar10": PaperRow(None, 95.60),
+    "spike_driven_transformer_2_512_cifar100": PaperRow(None, 78.40),
+    "spike_driven_transformer_2_256_cifar10dvs": PaperRow(None, 80.00),
+    "spike_driven_transformer_2_256_dvs128": PaperRow(None, 99.30),
+    # Max-ResNet
+    "max_resnet_18_cifar10": PaperRow(None, 97.17),
+    "max_resnet_18_cifar100": PaperRow(None, 83.06),
+    # SEW-ResNet, and SEW's networks for events
+    "sew_resnet_18_imagenet": PaperRow(None, 63.18),
+    **BASELINE,
+    "sew_wide_7b_net_cifar10dvs": PaperRow(None, 74.40),
+    "sew_7b_net_dvs128": PaperRow(None, 97.92),
+}
+
+ACCURACY_AFTER_400_EPOCHS = {
+    "spikingformer_4_384_cifar10": 95.81,
+    "spikingformer_4_384_cifar100": 79.21,
+    "cml_spikingformer_4_384_cifar10": 95.95,
+    "cml_spikingformer_4_384_cifar100": 80.37,
+    "cml_spikformer_4_384_cifar10": 96.04,
+    "cml_spikformer_4_384_cifar100": 80.02,
+}
+
+ACCURACY_AT_10_STEPS = {
+    "spikingformer_2_256_cifar10dvs": 79.9,
+    "spikingformer_2_256_dvs128": 96.2,
+    "cml_spikingformer_2_256_cifar10dvs": 80.5,
+    "cml_spikingformer_2_256_dvs128": 97.2,
+    "cml_spikformer_2_256_cifar10dvs": 79.2,
+    "cml_spikformer_2_256_dvs128": 97.6,
+}
+"""On event cameras, whose rows are at T = 16."""
+
+ACCURACY_AT_288 = {"cml_spikingformer_8_768_imagenet": 78.46}
+"""At 288×288 pixels instead of 224×224."""

@@ -1,0 +1,27 @@
+"""Published numbers of the successors: each row is a preset's, and the presets' docstrings repeat them."""
+
+import pytest
+
+from spikformer.paper import NETWORKS
+from spikformer.presets import PRESETS, get_preset
+from spikformer.successors import ACCURACY_AFTER_400_EPOCHS, ACCURACY_AT_10_STEPS, ACCURACY_AT_288, ROWS
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_is_of_a_preset(name: str) -> None:
+    assert get_preset(name).paper is ROWS[name]
+    assert name not in NETWORKS
+
+
+@pytest.mark.parametrize("further", [ACCURACY_AFTER_400_EPOCHS, ACCURACY_AT_10_STEPS, ACCURACY_AT_288])
+def test_further_results_are_in_the_docstrings(further: dict[str, float]) -> None:
+    assert set(further) <= set(ROWS)
+    for name, percent in further.items():
+        assert f"{percent} %" in (PRESETS[name].__doc__ or ""), name
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_docstrings_tell_the_time_steps(name: str) -> None:
+    assert f"T = {get_preset(name).config.time_steps}" in (PRESETS[name].__doc__ or "")
