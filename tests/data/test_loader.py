@@ -75,6 +75,24 @@ def test_training_drops_the_last_part_and_evaluation_keeps_it() -> None:
     assert (len(training), len(evaluation)) == (6, 7)
 
 
+def test_repeats_follow_each_other_and_an_epoch_keeps_its_length() -> None:
+    whole = list(chain(*indices(Loader(numbered(48), "train", 8, training=True, seed=2, repeats=3), epoch=1)))
+    assert len(whole) == 48
+    assert whole[::3] == whole[1::3] == whole[2::3]
+    assert len(set(whole)) == 16
+    plain = list(chain(*indices(Loader(numbered(48), "train", 8, training=True, seed=2), epoch=1)))
+    assert whole[::3] == plain[:16], "the first of the epoch's own order"
+    ranks = [
+        list(
+            chain(
+                *indices(Loader(numbered(48), "train", 4, training=True, seed=2, repeats=3, rank=rank, world_size=2), 1)
+            )
+        )
+        for rank in (0, 1)
+    ]
+    assert [index for pair in zip(*ranks, strict=True) for index in pair] == whole
+
+
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_processes_share_every_training_batch(world_size: int) -> None:
     alone = indices(Loader(numbered(50), "train", 4 * world_size, training=True, seed=5), epoch=2)

@@ -16,7 +16,7 @@ from tests.limits import run_limited
 
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optim import build_optimiser
+from spikformer.training.optimisers import build_optimiser
 from spikformer.training.state import Progress, save_state
 
 
@@ -46,7 +46,7 @@ from tests.limits import run_limited
 from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optim import build_optimiser
+from spikformer.training.optimisers import build_optimiser
 from spikformer.training.state import Progress
 from spikformer.training.state import load_state, save_state
 
@@ -110,7 +110,7 @@ import sys
 from pathlib import Path
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optim import build_optimiser
+from spikformer.training.optimisers import build_optimiser
 from spikformer.training.state import Progress
 from spikformer.training.state import save_state
 

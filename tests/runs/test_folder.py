@@ -19,7 +19,7 @@ from spikformer.models import Spikformer, load
 from spikformer.runs.folder import Checkpoint, Results, Run
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
-from spikformer.training.optim import build_optimiser
+from spikformer.training.optimisers import build_optimiser
 from spikformer.training.state import Progress, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")

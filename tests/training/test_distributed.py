@@ -53,6 +53,14 @@ def test_two_processes_compute_what_one_does(single, tmp_path: Path) -> None:
     assert together["test"]["confusion"] == alone["test"]["confusion"]
 
 
+def test_two_processes_compute_what_one_does_with_tet_muon_and_accumulation(tmp_path: Path) -> None:
+    """Norms see parts of 16 on each of two processes here, and of 32 on one: synced, they are the same samples."""
+    (one, alone), (two, together) = (compute(count, "synced", tmp_path / str(count), "tet") for count in (1, 2))
+    for name, gradient in one["gradients"].items():
+        assert torch.allclose(two["gradients"][name], gradient, rtol=1e-9, atol=1e-12), name
+    assert together["metrics"]["train_loss"] == pytest.approx(alone["metrics"]["train_loss"], rel=1e-3)
+
+
 def test_norms_on_their_own_give_another_gradient(single, tmp_path: Path) -> None:
     """So the agreement above is the synced norms' doing."""
     one, _ = single

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from spikformer import ModelConfig
+from spikformer.config import ModelConfig, SpikeDrivenConfig
 from spikformer.data.augmentation import Augmentation
+from spikformer.models.registry import get_architecture
 from spikformer.training import Recipe, get_recipe, list_recipes
-from spikformer.training.recipe import flat_settings
+from spikformer.training.recipe import completed, flat_settings
 from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
+
+ARCHITECTURES = ("spikformer", "spikingformer", "spike_driven_transformer")
+LATER_THAN_0_1 = {"architecture", "preprocessing", "max_samples", "freeze", "patience", "optimiser", "schedule"}
+LATER_THAN_0_1 |= {"drop_epochs", "loss", "tet_lambda"}
 
 WRONG = [
     {"epochs": 0},
@@ -42,6 +47,15 @@ WRONG = [
     {"validation_share": 1.0},
     {"validation_share": None},
     {"precision": "float8"},
+    {"optimiser": "adam"},
+    {"schedule": "linear"},
+    {"drop_epochs": 3},
+    {"drop_epochs": 0, "schedule": "staircase"},
+    {"drop_epochs": None, "schedule": "staircase"},
+    {"loss": "hinge"},
+    {"tet_lambda": 0.5},
+    {"tet_lambda": 2.0, "loss": "tet"},
+    {"model": Augmentation()},
     {"max_samples": 0},
     {"patience": -1},
     {"freeze": "stem.*"},
@@ -75,7 +89,7 @@ def test_a_value_of_any_length_is_a_short_message(name: str, value: object) -> N
 
 
 def test_a_field_of_any_length_is_a_short_message() -> None:
-    with pytest.raises(ValueError, match="fields") as caught:
+    with pytest.raises(FieldError) as caught:
         Recipe.from_dict({**Recipe().to_dict(), "\x1b" * 10_000: 1})
     assert len(str(caught.value)) < 500
     assert str(caught.value).isprintable()
@@ -89,20 +103,21 @@ def test_every_recipe_survives_json(name: str) -> None:
 
 def test_nothing_may_be_missing_or_added_or_misspelt() -> None:
     values = Recipe().to_dict()
-    for field in fields(Recipe):
-        if field.name in ("max_samples", "freeze", "patience"):  # which version 0.1 did not write
-            continue
-        with pytest.raises(ValueError, match=f"'{field.name}' is not right"):
-            Recipe.from_dict({name: value for name, value in values.items() if name != field.name})
-    with pytest.raises(ValueError, match=r"A recipe has exactly the fields accumulate, .*; 'lr' is not right"):
+    for name in values.keys() - LATER_THAN_0_1:
+        with pytest.raises(FieldError) as caught:
+            Recipe.from_dict({other: value for other, value in values.items() if other != name})
+        assert caught.value.field == name
+    with pytest.raises(FieldError) as caught:
         Recipe.from_dict({**values, "lr": 0.1})
+    assert caught.value.field == "lr"
 
 
-@pytest.mark.parametrize("name", ["model", "augmentation"])
+@pytest.mark.parametrize("name", ["architecture", "model", "augmentation", "preprocessing"])
 @pytest.mark.parametrize("value", [None, 3, "x", {"flux": 1}, [1]])
-def test_parts_that_are_none_are_refused_in_a_sentence(name: str, value: object) -> None:
-    with pytest.raises(ValueError, match=r"must hold their fields|has no field 'flux'|has no field 'x'|has no field 1"):
+def test_parts_that_are_none_are_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=r"\S") as caught:
         Recipe.from_dict({**Recipe().to_dict(), name: value})
+    assert len(str(caught.value)) < 500
 
 
 def test_mixing_stops_after_its_epochs_and_never_without_them() -> None:
@@ -149,7 +164,29 @@ def test_settings_flatten_to_dotted_names() -> None:
 
 
 def test_recipes_of_version_0_1_are_read() -> None:
-    values = {
-        name: value for name, value in Recipe().to_dict().items() if name not in ("max_samples", "freeze", "patience")
-    }
+    values = {name: value for name, value in Recipe().to_dict().items() if name not in LATER_THAN_0_1}
     assert Recipe.from_dict(values) == Recipe()
+    assert isinstance(Recipe.from_dict(values).model, ModelConfig)
+    assert completed(values) == completed(completed(values))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_recipe_carries_any_architecture(name: str) -> None:
+    config = get_architecture(name).config_type(depth=1)
+    recipe = Recipe().override(model=config, epochs=3)
+    assert recipe.to_dict()["architecture"] == name
+    back = Recipe.from_dict(json.loads(json.dumps(recipe.to_dict())))
+    assert back == recipe
+    assert type(back.model) is type(config)
+    assert recipe.override(model={"depth": 2}).model == config.override(depth=2)
+    assert recipe.override(model={"depth": 2}).changes_from(recipe) == {"model": {"depth": 2}}
+    assert Recipe().override(**recipe.changes_from(Recipe())) == recipe
+
+
+def test_a_setting_of_another_architecture_raises_with_this_one_and_its_settings() -> None:
+    recipe = Recipe(model=SpikeDrivenConfig())
+    with pytest.raises(FieldError) as caught:
+        recipe.override(model={"pool_after": "norm"})
+    assert caught.value.field == "pool_after"
+    assert "spike_driven_transformer" in str(caught.value)
+    assert all(field.name in str(caught.value) for field in fields(SpikeDrivenConfig))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
-from spikformer.config import ModelConfig
+from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
 from spikformer.presets import get_preset
 from spikformer.validation import did_you_mean
@@ -73,7 +73,7 @@ def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
     return () if events and grid == "time_steps" else _VARIED[grid]
 
 
-def variants(grid: Grid, config: ModelConfig, data_set: str, *, events: bool = False) -> list[Variant]:
+def variants(grid: Grid, config: NetworkConfig, data_set: str, *, events: bool = False) -> list[Variant]:
     """The rows of a grid for a recipe's model, a Spikformer: the grids are its paper's.
 
     Of `events`, time steps are frames, and no more than the recipe's.

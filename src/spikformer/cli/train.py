@@ -8,6 +8,7 @@ Example: spikformer train --resume --output runs/spikformer_tiny_digits
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ from spikformer.runs.process import stop_on_signal
 from spikformer.runs.progress import Event, Finished, Started, describe_event, event_to_dict
 from spikformer.runs.train import train
 from spikformer.training import DivergedError, Epoch, Iteration
-from spikformer.training.recipe import Recipe
+from spikformer.training.recipe import Recipe, check_settings
 from spikformer.training.recipes import DEFAULT, get_recipe
 from spikformer.validation import SILENT
 
@@ -91,10 +92,19 @@ def parse(arguments: list[str]) -> Command:
 
 
 def _parsed(arguments: list[str], name: str, settings: Recipe) -> Options:
+    check_settings("model", _given(arguments, "--model."), settings.model)
     arguments = _with_both_sides(arguments)
     default = Options(recipe=name, settings=settings)
     options: Options = parse_options(Options, "train", __doc__, arguments, default=default)
     return options
+
+
+def _given(arguments: list[str], prefix: str) -> Iterator[str]:
+    """Names of the settings under a prefix that are given; of `--model.no-detach-reset`, detach_reset."""
+    for word in arguments:
+        if word.startswith(prefix):
+            name = word.removeprefix(prefix).split("=")[0].replace("-", "_")
+            yield name.removeprefix("no_")
 
 
 def _with_both_sides(arguments: list[str]) -> list[str]:

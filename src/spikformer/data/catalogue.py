@@ -113,7 +113,8 @@ def open_for_model(
     given |= {"size": config.image_size or given.get("size"), "time_steps": config.time_steps}
     given |= {} if class_names is None else {"class_names": class_names}
     given |= {} if validation_share is None else {"validation_share": validation_share}
-    return open_dataset(name, root, **{option: given.get(option) for option in options_of(name)})
+    chosen = {option: given.get(option) for option in options_of(name)}
+    return open_dataset(name, root, options, **chosen)
 
 
 def _entry(name: str) -> _Entry:

@@ -46,7 +46,8 @@ class Loader:
     """A split as batches, epoch after epoch.
 
     Any number of `workers`, processes that read ahead, gives the same batches; `pin_memory` speeds up copies to a GPU.
-    A process among several says its `rank` and the `world_size`; `batch_size` is its own.
+    A process among several says its `rank` and the `world_size`; `batch_size` is its own. In training, `repeats` copies
+    of a sample follow each other, so that several processes get one each, and an epoch takes no longer for it.
 
     In training, what cannot be read is replaced by the next sample that can, so that batches keep their size; in
     evaluation it is left out. Either way it is counted in `unreadable`, and the first is told in a warning, unless
@@ -67,6 +68,7 @@ class Loader:
         world_size: int = 1,
         strict: bool = False,
         quiet: bool = False,
+        repeats: int = 1,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
@@ -88,7 +90,7 @@ class Loader:
         self._strict, self._quiet = strict, quiet or rank > 0
         self._epochs_begun = 0
         self._next_epoch = 0
-        self._order = _Order(len(samples), batch_size, training, seed, rank, world_size)
+        self._order = _Order(len(samples), batch_size, training, seed, rank, world_size, repeats)
         with _without_advice():
             self._loader = DataLoader(
                 _Reader(samples, replace=training),
@@ -178,6 +180,7 @@ class _Order:
     seed: int
     rank: int
     world_size: int
+    repeats: int = 1
     epoch: int = 0
     first_batch: int = 0
 
@@ -189,6 +192,7 @@ class _Order:
         order = np.arange(self.count)
         if self.training:
             np.random.default_rng([self.seed, self.epoch]).shuffle(order)
+            order = order[np.arange(self.count) // self.repeats]
         mine = order[self.rank :: self.world_size]
         for number in range(self.first_batch, len(self)):
             yield mine[number * self.batch_size : (number + 1) * self.batch_size].tolist()

@@ -63,7 +63,11 @@ class Cell:
             return
         if recipe != self.recipe:
             raise ValueError(f"{self.folder} is a run of {recipe}, not of {self.recipe}; choose another --output.")
-        ours, theirs = flat_settings(json.loads(json.dumps(self.settings.to_dict()))), flat_settings(settings)
+        try:
+            began = Recipe.from_dict(settings)  # with the defaults of settings that an earlier version did not have
+        except ValueError as error:
+            raise ValueError(f"{self.folder} has settings that this version cannot use: {error}") from None
+        ours, theirs = flat_settings(self.settings.to_dict()), flat_settings(began.to_dict())
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
             began_with = ", ".join(f"{name} {theirs.get(name)}" for name in changed)

@@ -16,10 +16,12 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict, dataclass, fields
+from datetime import date
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from spikformer.card import Result
 from spikformer.io import read_bounded, read_json
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
@@ -66,6 +68,22 @@ class Checkpoint:
     def of_epoch(cls, row: dict[str, float]) -> Checkpoint:
         """From a row of metrics."""
         return cls(int(row["epoch"]), row["train_loss"], row["train_accuracy"], row.get("validation_accuracy"))
+
+    def on_card(self, weights: str, *, needs_data: bool) -> tuple[Result, ...]:
+        """The accuracies as results of today, each with the command that measures it again."""
+        more, today = " --data DIR" if needs_data else "", date.today().isoformat()
+        shares = {"validation": self.validation_accuracy, "test": self.test_accuracy}
+        return tuple(
+            Result(
+                metric="accuracy",
+                split=split,
+                value=share,
+                date=today,
+                command=f"spikformer evaluate {weights} --split {split}{more}",
+            )
+            for split, share in shares.items()
+            if share is not None
+        )
 
 
 @dataclass(frozen=True)

@@ -1,51 +1,29 @@
 """Train a model by a recipe, in a run folder that can be resumed.
 
 run = sf.train("spikformer_tiny_digits", output="runs/digits", epochs=5, model={"time_steps": 2})
+run = sf.train("spikformer_tiny_digits", output="runs/own", model=network)
 run.weights, run.metrics, run.results
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
-from spikformer.data import DataSet, open_for_model, options_of
-from spikformer.data.splits import spread_samples
+from spikformer.data import DataSet
 from spikformer.models import load
 from spikformer.runs.folder import Checkpoint, Results, Run
+from spikformer.runs.plan import Plan, fitting, make_plan, open_planned, own_network
 from spikformer.runs.progress import Board, Event, Finished, Started, Stopped
-from spikformer.runs.writer import RunWriter
 from spikformer.training import DivergedError, Epoch, Iteration, Recipe, Trainer, build_fabric, transfer_weights
-from spikformer.training.distributed import launch_id, shut_down, was_restarted
-from spikformer.training.recipe import flat_settings
-from spikformer.training.recipes import DEFAULT, get_recipe, pretrained_on, recipe_warnings
+from spikformer.training.distributed import is_lost_peer, shut_down
+from spikformer.training.recipes import pretrained_on, recipe_warnings
+from spikformer.validation import printable
 from spikformer.visualise.accuracy import draw_curves
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
-_DECIDED_BY_DATA = {"model.num_classes", "model.in_channels"}
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be trained, before any file is written."""
-
-    name: str
-    published: Recipe
-    """What the settings were changed from."""
-    recipe: Recipe
-    data: Path | DataSet | None
-    writer: RunWriter
-    resume: bool
-
-    @property
-    def overridden(self) -> set[str]:
-        return set() if self.resume else set(flat_settings(self.recipe.changes_from(self.published)))
 
 
 def train(
@@ -69,6 +47,7 @@ def train(
 ) -> Run:
     """Train by a recipe, named or made; `overrides` are settings of it, see `Recipe.override`.
 
+        model         settings of the network, the config of any other, or a network of your own to train
         data          folder or archive with the data set's files, or a data set of your own
         output        the run folder; runs/RECIPE by default
         from_weights  start from these weights, as far as they fit
@@ -89,15 +68,19 @@ def train(
         if threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads}.")
         torch.set_num_threads(threads)
-    plan = _plan(recipe, data, output, resume=resume, overrides=overrides)
+    network = own_network(overrides)
+    if network is not None and from_weights is not None:
+        raise ValueError("A network of your own has its weights; leave from_weights out, or fill it yourself.")
+    plan = make_plan(recipe, data, output, resume=resume, overrides=overrides)
     fabric = build_fabric(plan.recipe.precision, accelerator=accelerator, devices=devices, nodes=nodes)
     report = on_event if on_event is not None and fabric.is_global_zero else lambda _: None
     try:
-        resolved, opened = _open_data(plan, fabric)
+        resolved, opened = open_planned(plan, fabric)
         trainer = Trainer(
             resolved,
             opened,
             fabric,
+            fitting(network, resolved, opened),
             state_path=plan.writer.state,
             workers=workers,
             strict=strict,
@@ -109,10 +92,12 @@ def train(
         fabric.barrier()  # a process that ends earlier would take the others down with it
         return Run(plan.writer.path)
     except RuntimeError as error:
-        # Neither gloo nor NCCL has an error type of its own for a peer that is gone.
-        if fabric.world_size == 1 or ("gloo" not in str(error) and "NCCL" not in str(error)):
+        if fabric.world_size == 1 or not is_lost_peer(error):
             raise
-        raise OSError("Another process of this run ended; see its message, or try --resume.") from None
+        reason = printable(error, 200)
+        raise OSError(
+            f"Another process of this run ended or cannot be reached; see its message, or try --resume. ({reason})"
+        ) from None
     finally:
         plan.writer.release()
         shut_down()
@@ -124,77 +109,7 @@ def _check_counts(**counts: float) -> None:
             raise ValueError(f"{name} must be at least 0, got {value:g}.")
 
 
-def _plan(
-    recipe: str | Recipe | None,
-    data: str | Path | DataSet | None,
-    output: str | Path | None,
-    *,
-    resume: bool,
-    overrides: dict[str, Any],
-) -> _Plan:
-    data = Path(data) if isinstance(data, str) else data
-    if isinstance(recipe, Recipe):
-        name, published = "custom", recipe
-        if output is None:
-            raise ValueError("A recipe without a name needs an output folder; pass output=….")
-    else:
-        name = recipe or DEFAULT
-        published = get_recipe(name)
-    writer = RunWriter(output if output is not None else Path("runs") / name)
-    if not resume and not _restarted(writer):
-        return _Plan(name, published, published.override(**overrides), data, writer, resume=False)
-    writer.check_saved()
-    began, own = writer.description, writer.recipe
-    if recipe is not None and name != began.recipe:
-        raise ValueError(f"The run in {writer.path} is one of {began.recipe}, not {name}; leave the recipe out.")
-    longer = overrides.pop("epochs", own.epochs)
-    if longer < own.epochs:
-        raise ValueError(f"The run in {writer.path} has {own.epochs} epochs, got {longer}; it can only have more.")
-    changed = flat_settings(own.override(**overrides).changes_from(own))
-    if changed := {setting: value for setting, value in changed.items() if setting not in _DECIDED_BY_DATA}:
-        raise ValueError(
-            f"The run in {writer.path} was started with {_listed(changed, own)}; resume it with the same settings, or "
-            "start another."
-        )
-    where = data if data is not None else (Path(began.data) if began.data else None)
-    published = own if isinstance(recipe, Recipe) or began.recipe == "custom" else get_recipe(began.recipe)
-    return _Plan(began.recipe, published, own.override(epochs=longer), where, writer, resume=True)
-
-
-def _restarted(run: Run) -> bool:
-    """Torchrun starts the command again when one of its processes dies; then the run of its first start is resumed."""
-    return was_restarted() and run.state.exists() and run.description.launch == launch_id()
-
-
-def _listed(names: dict[str, Any], recipe: Recipe) -> str:
-    values = flat_settings(recipe.to_dict())
-    return ", ".join(f"{name} {values[name]}" for name in names)
-
-
-def _open_data(plan: _Plan, fabric: Fabric) -> tuple[Recipe, DataSet]:
-    """The data in the model's form, and the recipe with a model for as many classes and channels."""
-    recipe, overridden = plan.recipe, plan.overridden
-    if "validation_share" in overridden and "validation_share" not in options_of(recipe.data_set):
-        raise ValueError(f"{recipe.data_set} has a validation split of its own; leave validation_share out.")
-    if isinstance(plan.data, DataSet):
-        data = plan.data
-    else:
-        if not fabric.is_global_zero:
-            fabric.barrier()  # rank 0 downloads and unpacks for all
-        data = open_for_model(recipe.model, recipe.data_set, plan.data, validation_share=recipe.validation_share)
-        if fabric.is_global_zero:
-            fabric.barrier()
-    if recipe.max_samples is not None:
-        data = data.with_split("train", spread_samples(data.split("train"), recipe.max_samples))
-    decided = {"num_classes": len(data.class_names), "in_channels": data.channels}
-    for name, value in decided.items():
-        if f"model.{name}" in overridden and getattr(recipe.model, name) != value:
-            given = getattr(recipe.model, name)
-            raise ValueError(f"model.{name} is {given}, but {data.name} has {value}; leave it out.")
-    return replace(recipe, model=recipe.model.override(**decided)), data
-
-
-def _prepare(plan: _Plan, trainer: Trainer, from_weights: Path | None, *, overwrite: bool) -> list[str]:
+def _prepare(plan: Plan, trainer: Trainer, from_weights: Path | None, *, overwrite: bool) -> list[str]:
     """Everything that can go wrong before the first iteration; returns what the user should know."""
     writer, rank0 = plan.writer, trainer.fabric.is_global_zero
     warnings = recipe_warnings(trainer.recipe, plan.published, trainer.data)
@@ -225,7 +140,7 @@ def _prepare(plan: _Plan, trainer: Trainer, from_weights: Path | None, *, overwr
 
 
 def _run(
-    plan: _Plan,
+    plan: Plan,
     trainer: Trainer,
     warnings: list[str],
     report: Callable[[Event], object],
@@ -253,6 +168,7 @@ def _run(
         return
     results = _measure(trainer, writer)
     if rank0:
+        writer.note_on_cards(results)
         writer.keep_results(results)
     _draw_curves(trainer, writer)
     report(Finished(writer.path, results, warnings))

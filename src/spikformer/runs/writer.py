@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from spikformer.data import DataSet
 from spikformer.io import TEMP_SUFFIX, read_json, remove_stale, write_atomically
-from spikformer.models import SpikingNetwork, save
+from spikformer.models import SpikingNetwork, load, save
 from spikformer.runs.folder import Description, Results, Run
 from spikformer.runs.process import FolderLock
 from spikformer.training.distributed import launch_id
@@ -137,6 +137,15 @@ class RunWriter(Run):
 
     def keep_results(self, results: Results) -> None:
         self._write_json(self.results_file.name, asdict(results))
+
+    def note_on_cards(self, results: Results) -> None:
+        """Write the weights anew, with their accuracies on their cards."""
+        data = self.description.data
+        for path, kept in ((self.last, results.last), (self.best, results.best)):
+            if kept is not None:
+                model = load(path)
+                card = replace(model.card, results=kept.on_card(path.name, needs_data=data is not None))
+                save(model, path, card)
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         write_atomically(self.path / name, (json.dumps(content, indent=2) + "\n").encode())

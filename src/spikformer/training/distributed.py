@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import traceback
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,7 @@ from spikformer.training.recipe import Precision
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+_CONNECTED = ("torch.distributed.", "torch.nn.parallel.distributed", "torch.autograd.graph")
 _AUTOCAST: dict[str, Literal["bf16-mixed", "16-mixed"]] = {"bfloat16": "bf16-mixed", "float16": "16-mixed"}
 
 
@@ -118,6 +120,19 @@ def _precision_plugin(precision: Precision, device: str) -> Any:
 def any_rank(fabric: Fabric, *flags: bool) -> list[bool]:
     """Each flag, set if any process sets it. Every process must call this at the same iteration."""
     return [count > 0 for count in sum_over_ranks(fabric, [float(flag) for flag in flags])]
+
+
+def is_lost_peer(error: RuntimeError) -> bool:
+    """Whether an error of several processes comes from the connection between them, as when one of them died.
+
+    NCCL and the store have types of their own. gloo raises a bare RuntimeError: inside torch.distributed, inside DDP,
+    or inside the backward pass, where DDP adds up gradients.
+    """
+    if isinstance(error, torch.distributed.DistError):
+        return True
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    raised_in = str(frames[-1].f_globals.get("__name__")) if frames else ""
+    return type(error) is RuntimeError and raised_in.startswith(_CONNECTED)
 
 
 def sum_over_ranks(fabric: Fabric, values: Sequence[float]) -> list[float]:

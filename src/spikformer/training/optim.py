@@ -1,4 +1,4 @@
-"""What learns, and how: AdamW as the authors use it, its learning rate at every iteration, an average of the weights.
+"""What the optimiser is given: the learning rate of every iteration; and an average of the weights it leaves.
 
 And for fine-tuning: weights of another model to start from, as far as they fit, and parts that are frozen.
 """
@@ -18,32 +18,18 @@ from spikformer.models import SpikingNetwork
 from spikformer.training.recipe import Recipe
 
 
-def build_optimiser(model: SpikingNetwork, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW over what learns. Only matrices and kernels decay, as the model says."""
-    kept = model.no_weight_decay()
-    learning = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    decaying = [parameter for name, parameter in learning.items() if name not in kept]
-    others = [parameter for name, parameter in learning.items() if name in kept]
-    return torch.optim.AdamW(
-        [{"params": decaying, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
-    )
-
-
-def set_learning_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate
-
-
 def learning_rate(recipe: Recipe, epoch: float) -> float:
-    """Linear warm-up, half a cosine, constant cool-down; `epoch` counts from the start of training, with fractions.
+    """Linear warm-up, half a cosine or a staircase, constant cool-down; `epoch` counts with fractions.
 
-    Official: timm's cosine, which does not start after the warm-up but at epoch 0, underneath it.
+    Official: timm's cosine does not start after the warm-up but at epoch 0, underneath it; so does the staircase.
     """
     if epoch >= recipe.epochs:
         return recipe.final_learning_rate
     if epoch < recipe.warmup_epochs:
         rise = recipe.learning_rate - recipe.warmup_learning_rate
         return recipe.warmup_learning_rate + rise * epoch / recipe.warmup_epochs
+    if recipe.drop_epochs is not None:
+        return recipe.learning_rate * 0.1 ** (epoch // recipe.drop_epochs)
     swing = recipe.learning_rate - recipe.final_learning_rate
     return recipe.final_learning_rate + swing * (1 + cos(pi * epoch / recipe.epochs)) / 2
 

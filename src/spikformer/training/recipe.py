@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from sys import float_info
 from typing import Any, Literal, get_args
 
-from spikformer.config import ModelConfig
+from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.data.augmentation import Augmentation
+from spikformer.data.options import PreprocessingOptions
+from spikformer.models.registry import architecture_of, get_architecture
 from spikformer.validation import FieldError, check_fields, choice, count, did_you_mean, flag, number, printable, shown
 
 Precision = Literal["float32", "bfloat16", "float16"]
-_ADDED = ("max_samples", "freeze", "patience")
+Optimiser = Literal["adamw", "sgd", "lamb", "muon"]
+Schedule = Literal["cosine", "staircase"]
+Loss = Literal["mean_logit", "tet"]
+_PARTS = ("model", "augmentation", "preprocessing")
+_LATER_THAN_0_1 = (
+    "max_samples",
+    "freeze",
+    "patience",
+    "optimiser",
+    "schedule",
+    "drop_epochs",
+    "loss",
+    "tet_lambda",
+)
 _LARGEST_INT = 2**63 - 1
 
 
@@ -22,11 +37,14 @@ class Recipe:
 
     data_set: str = "cifar10"
     """A name that `spikformer data` knows."""
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: NetworkConfig = field(default_factory=ModelConfig)
+    """Of any architecture, which its type decides."""
     augmentation: Augmentation = field(default_factory=Augmentation)
+    preprocessing: PreprocessingOptions = field(default_factory=PreprocessingOptions)
+    """How samples are made, where that is not the data set's own way; weights remember it."""
 
     epochs: int = count(300)
-    """Passes over the training split, warm-up and cosine."""
+    """Passes over the training split, with the warm-up and before the cool-down."""
     cooldown_epochs: int = count(0, least=0)
     """Passes after those, at the final learning rate."""
     mixing_epochs: int | None = count(None, least=0, optional=True)
@@ -37,13 +55,24 @@ class Recipe:
     accumulate: int = count(1)
     """Parts in which a device takes its share of a batch, to save memory; norms then see parts."""
 
+    optimiser: Optimiser = choice("adamw", get_args(Optimiser))
+    """AdamW, SGD with momentum 0.9, LAMB, or Muon for matrices and kernels with AdamW for the rest."""
     learning_rate: float = number(5e-4, above=0, most=float_info.max)
     """The peak. It is not rescaled by the batch size."""
+    schedule: Schedule = choice("cosine", get_args(Schedule))
+    """From the peak to the final learning rate by half a cosine, or a tenth of it after every `drop_epochs`."""
+    drop_epochs: int | None = count(None, optional=True)
+    """Of a staircase: how long each of its rates lasts."""
     final_learning_rate: float = number(1e-5, least=0)
+    """Where the cosine ends, and that of the cool-down."""
     warmup_epochs: float = number(20, least=0)
     warmup_learning_rate: float = number(1e-5, least=0)
     weight_decay: float = number(0.06, least=0)
-    """Of AdamW; never on biases, norms and neurons."""
+    """Of matrices and kernels; never of biases, norms and neurons."""
+    loss: Loss = choice("mean_logit", get_args(Loss))
+    """Cross-entropy of the mean readout, or at every time step with a term that keeps readouts near 1 (`tet`)."""
+    tet_lambda: float = number(1e-3, least=0, most=1)
+    """λ of that term: (1 − λ)·mean over steps of the cross-entropy + λ·mean of (readout − 1)²."""
     clip_gradient: float | None = number(None, above=0, optional=True)
     """Largest norm of the gradient; None lets it be."""
     ema_decay: float | None = number(None, above=0, below=1, optional=True)
@@ -70,10 +99,20 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not isinstance(self.model, NetworkConfig):
+            raise FieldError("model", f"model must be the config of a network, got {shown(self.model)}.")
         if not isinstance(self.data_set, str):
             raise FieldError("data_set", f"data_set must be a name, got {shown(self.data_set)}.")
         if self.mixing_epochs is not None and not (self.augmentation.mixup or self.augmentation.cutmix):
             raise FieldError("mixing_epochs", "mixing_epochs has no effect without mixup or cutmix; leave it None.")
+        if (self.schedule == "staircase") != (self.drop_epochs is not None):
+            raise FieldError(
+                "drop_epochs",
+                f"drop_epochs must be given with schedule='staircase' and left out otherwise, got {self.drop_epochs} "
+                f"with {self.schedule!r}.",
+            )
+        if self.loss != "tet" and self.tet_lambda != Recipe.tet_lambda:
+            raise FieldError("tet_lambda", "tet_lambda has no effect without loss='tet'; leave it out.")
         patterns: Any = self.freeze
         listed = isinstance(patterns, list | tuple) and len(patterns) <= 1000
         if not listed or not all(isinstance(pattern, str) and pattern.isprintable() for pattern in patterns):
@@ -92,13 +131,14 @@ class Recipe:
         """A copy with other settings; `model` and `augmentation` may be mappings of those of theirs that change.
 
         recipe.override(epochs=100, model={"time_steps": 2})
+        recipe.override(model=SpikingformerConfig(depth=2))      another architecture
         """
-        for part in ("model", "augmentation"):
+        for part in _PARTS:
             if isinstance(given := changes.get(part), Mapping):
                 own = getattr(self, part)
-                _check_names(f"{part} of a recipe", given, own)
+                check_settings(part, given, own)
                 changes[part] = replace(own, **given)
-        _check_names("recipe", changes, self)
+        check_settings("recipe", changes, self)
         return replace(self, **changes)
 
     def changes_from(self, other: Recipe) -> dict[str, Any]:
@@ -108,29 +148,40 @@ class Recipe:
             own, theirs = getattr(self, each.name), getattr(other, each.name)
             if own == theirs:
                 continue
-            if each.name in ("model", "augmentation"):
+            if each.name in _PARTS and type(own) is type(theirs):
                 own = {part.name: getattr(own, part.name) for part in fields(own) if part.init}
                 own = {name: value for name, value in own.items() if value != getattr(theirs, name)}
             changes[each.name] = own
         return changes
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "architecture": architecture_of(self.model).name}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """The recipe that `to_dict` was called on; every field must be there, but for those that version 0.1 lacked."""
-        values = {name: getattr(cls, name) for name in _ADDED} | dict(values)
-        names = {each.name for each in fields(cls)}
+        values = completed(values)
+        names = {"architecture", *(each.name for each in fields(cls))}
         if names != set(values):
             wrong = min(names ^ set(values))
-            expected = ", ".join(sorted(names))
-            raise ValueError(f"A recipe has exactly the fields {expected}; {shown(wrong)} is not right.")
+            raise FieldError(wrong, f"A recipe {'lacks' if wrong in names else 'has no'} field {shown(wrong)}.")
         try:
-            model, augmentation = ModelConfig.from_dict(values["model"]), Augmentation(**values["augmentation"])
+            config_type = get_architecture(values.pop("architecture")).config_type
+            parts: dict[str, Any] = {"model": config_type.from_dict(values["model"])}
+            parts["augmentation"] = Augmentation(**values["augmentation"])
+            parts["preprocessing"] = PreprocessingOptions(**values["preprocessing"])
         except (TypeError, OverflowError) as error:
-            raise ValueError(f"A recipe's model and augmentation must hold their fields; {printable(error)}.") from None
-        return cls(**{**values, "model": model, "augmentation": augmentation})
+            raise ValueError(
+                f"A recipe's architecture, {', '.join(_PARTS)} must hold their fields; {printable(error)}."
+            ) from None
+        return cls(**values | parts)
+
+
+def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a recipe.json, with those that earlier versions did not write: what they trained were Spikformers."""
+    plain = Recipe()
+    later = {name: getattr(plain, name) for name in _LATER_THAN_0_1}
+    return {"architecture": "spikformer", "preprocessing": {}} | later | dict(settings)
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -141,9 +192,12 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, An
     return flat
 
 
-def _check_names(what: str, given: Mapping[str, Any], settings: Any) -> None:
-    names = [each.name for each in fields(settings)]
+def check_settings(part: str, given: Iterable[str], settings: Any) -> None:
+    """Raise for a name that is no field of a recipe, or of a part of it; a model's error names its architecture."""
+    known = [each.name for each in fields(settings)]
     for name in given:
-        if name not in names:
-            hint = did_you_mean(str(name), names, f"choose from {', '.join(names)}.")
-            raise ValueError(f"There is no setting {name!r} in the {what}; {hint}")
+        if name not in known:
+            owner = f"{architecture_of(settings).name} model" if isinstance(settings, NetworkConfig) else part
+            every = f"its settings are {', '.join(known)}."
+            hint = " ".join(filter(None, (did_you_mean(name, known, ""), every)))
+            raise FieldError(str(name), f"A {owner} has no setting {shown(name)}; {hint}")

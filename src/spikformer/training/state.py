@@ -3,8 +3,8 @@
 The file is safetensors, written whole or not at all.
 
 Tensors: weights and buffers of the model, its average if there is one, and the optimiser's moments, each under its
-parameter's name. Metadata, as JSON: the recipe, where the run was, and its metrics so far. Order and augmentation
-of samples follow from seed, epoch and batch, so there is no random state to keep.
+parameter's name; which moments there are, `optimisers` says. Metadata, as JSON: the recipe, where the run was, and its
+metrics so far. Order and augmentation of samples follow from seed, epoch and batch: there is no random state to keep.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from torch import Tensor
 from spikformer.models import SpikingNetwork
 from spikformer.models.files import read_tensor, write_safetensors
 from spikformer.tensorfile import open_tensors
+from spikformer.training.optimisers import state_forms
 
 FORMAT = "spikformer-state"
 FORMAT_VERSION = 1
 _LARGEST_COUNT = 1 << 53  # what a float counts to
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
 
 
 @dataclass
@@ -153,19 +153,25 @@ class SavedState:
         self._fill(model, "model.")
         if average is not None:
             self._fill(average, "average.")
-        for name, parameter in model.named_parameters():
-            moments = {
-                key: self.tensors[f"optimiser.{key}.{name}"]
-                for key in _MOMENTS
-                if f"optimiser.{key}.{name}" in self.tensors
+        parameters = dict(model.named_parameters())
+        for name, kept in self._kept_by_optimiser().items():  # nothing before the first iteration, or of frozen weights
+            forms = {key: (tensor.shape, tensor.dtype) for key, tensor in kept.items()}
+            if name not in parameters or forms != state_forms(optimiser, parameters[name]):
+                raise self._misfit()
+            device = parameters[name].device
+            optimiser.state[parameters[name]] = {
+                key: tensor if key == "step" else tensor.to(device) for key, tensor in kept.items()
             }
-            if moments:  # none before the first iteration, and none of frozen weights
-                forms = [(moments[key].shape, moments[key].dtype) if key in moments else None for key in _MOMENTS]
-                if forms != [((), torch.float32), *2 * [(parameter.shape, parameter.dtype)]]:
-                    raise self._misfit()
-                optimiser.state[parameter] = {
-                    key: value if key == "step" else value.to(parameter.device) for key, value in moments.items()
-                }
+
+    def _kept_by_optimiser(self) -> dict[str, dict[str, Tensor]]:
+        """By parameter."""
+        found: dict[str, dict[str, Tensor]] = {}
+        for path, tensor in self.tensors.items():
+            owner, _, rest = path.partition(".")
+            key, _, name = rest.partition(".")
+            if owner == "optimiser":
+                found.setdefault(name, {})[key] = tensor
+        return found
 
     def _misfit(self) -> ValueError:
         return ValueError(f"{self.path} does not fit the model of this recipe; start again with --overwrite.")

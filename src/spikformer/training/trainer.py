@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
@@ -23,7 +22,9 @@ from spikformer.layers.sync_norm import sync_norms
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
-from spikformer.training.optim import WeightAverage, build_optimiser, freeze, learning_rate, set_learning_rate
+from spikformer.training.losses import loss_and_logits, network_for
+from spikformer.training.optim import WeightAverage, freeze, learning_rate
+from spikformer.training.optimisers import build_optimiser, set_learning_rate
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import DivergedError, Epoch, Iteration, Progress, SavedState, save_state
 
@@ -78,6 +79,7 @@ class Trainer:
             rank=fabric.global_rank,
             world_size=fabric.world_size,
             strict=strict,
+            repeats=recipe.augmentation.repeats,
         )
         self.iterations_per_epoch = len(self._loader) // recipe.accumulate
         if not self.iterations_per_epoch:
@@ -93,12 +95,13 @@ class Trainer:
             sync_norms(self.model)
         self.model.to(self.fabric.device)
         self._average = WeightAverage(self.model, recipe.ema_decay) if recipe.ema_decay else None
-        self._optimiser = build_optimiser(self.model, recipe.weight_decay)
+        self._optimiser = build_optimiser(self.model, recipe.weight_decay, recipe.optimiser)
         if saved is not None:
             saved.restore(self.model, self._optimiser, self.average)
             self.progress = saved.progress
             self._keep_sums_on_rank0()
-        compiled = cast(nn.Module, torch.compile(self.model)) if recipe.compile else self.model
+        network = network_for(recipe, self.model)
+        compiled = cast(nn.Module, torch.compile(network)) if recipe.compile else network
         self._network, self._fabric_optimiser = self.fabric.setup(compiled, self._optimiser)
         self._scaler = getattr(self.fabric._precision, "scaler", None)
         if self._scaler is not None and saved is not None and saved.scaler is not None:
@@ -189,8 +192,7 @@ class Trainer:
             batch = next(parts)
             inputs, targets = self._prepared(batch, progress.batch * recipe.accumulate + part)
             with self.fabric.no_backward_sync(self._network, enabled=part + 1 < recipe.accumulate):
-                logits = self._network(inputs)
-                loss = F.cross_entropy(logits.float() if logits.dtype.itemsize < 4 else logits, targets)
+                loss, logits = loss_and_logits(recipe, self._network(inputs), targets)
                 self.fabric.backward(loss / recipe.accumulate)
             mean_loss += loss.item() / recipe.accumulate
             correct += int((logits.argmax(1) == batch.labels.to(logits.device)).sum())

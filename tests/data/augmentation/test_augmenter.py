@@ -17,6 +17,8 @@ from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, A
 EVERYTHING = replace(IMAGENET, operation_probability=0.9, mix_probability=0.9)
 CHANGED: dict[str, Any] = {
     "flip": 1.0,
+    "crop_scale": (0.1, 0.5),
+    "color_jitter": 0.5,
     "operations": ("invert",),
     "num_operations": 3,
     "operation_probability": 0.1,
@@ -53,7 +55,10 @@ def test_without_a_policy_samples_are_only_prepared(event_set: DataSet) -> None:
         assert torch.equal(targets, torch.eye(10)[labels])
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Augmentation)])
+ELSEWHERE = ("num_frames", "repeats")  # of events, and of the loader
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Augmentation) if field.name not in ELSEWHERE])
 def test_every_field_has_an_effect(field: str, colour_set: DataSet) -> None:
     # A batch is mixed in one way only: look at several.
     plain = [augment(EVERYTHING, colour_set, seed=seed) for seed in range(6)]
@@ -109,6 +114,78 @@ def test_frames_may_be_erased_too_at_one_place_in_all_of_them(event_set: DataSet
     assert x.shape == (4, 50, 2, 16, 16)
     assert (x == x[:1, :, :1]).all()
     assert (x.mean((0, 2, 3, 4)) < 1).all()
+
+
+def test_a_crop_of_the_whole_changes_nothing_and_a_small_one_is_enlarged(colour_set: DataSet) -> None:
+    samples, _ = batch(colour_set, 8)
+    ramp = torch.arange(32, dtype=torch.uint8).mul(8).expand(500, 3, 24, 32)
+    plain = unnormalised(colour_set)
+
+    def cropped(scale: tuple[float, float], x: Tensor) -> Tensor:
+        labels = torch.zeros(len(x), dtype=torch.long)
+        return Augmenter(Augmentation(crop_scale=scale), plain)(x, labels, np.random.default_rng(0))[0]
+
+    assert torch.equal(cropped((1.0, 1.0), samples), plain.prepare(samples))
+    spans = cropped((0.25, 0.25), ramp)[:, 0, 12].mul(255 / 8)  # of columns 0 to 31, which ones are seen
+    widths = spans[:, -1] - spans[:, 0] + 1
+    areas = (widths.mean() / 32) ** 2
+    assert areas.item() == pytest.approx(0.25, abs=0.06)
+    assert widths.min() < 0.25**0.5 * 32 < widths.max(), "between 3:4 and 4:3"
+    assert (spans.diff(dim=1) >= 0).all(), "never mirrored"
+    assert len(spans[:, 0].round().unique()) > 10, "anywhere"
+
+
+def test_jitter_multiplies_brightness_by_up_to_its_strength(colour_set: DataSet) -> None:
+    gray = torch.full((400, 3, 24, 32), 100, dtype=torch.uint8)  # has neither contrast nor colour to change
+    augmenter = Augmenter(Augmentation(color_jitter=0.4), unnormalised(colour_set))
+    x, _ = augmenter(gray, torch.zeros(400, dtype=torch.long), np.random.default_rng(0))
+    factors = x.mean((1, 2, 3)) * 255 / 100
+    assert 0.59 <= factors.min() < 0.62
+    assert 1.38 < factors.max() <= 1.41
+    assert factors.mean().item() == pytest.approx(1, abs=0.03)
+
+
+def test_jitter_is_pillows_one_after_the_other(photographs: np.ndarray) -> None:
+    from PIL import Image, ImageEnhance
+
+    from spikformer.data.augmentation.operations import jitter_color
+
+    changes, orders = np.array([[0.3, -0.4, 0.25], [-0.2, 0.35, -0.3]]), np.array([[0, 1, 2], [2, 0, 1]])
+    found = jitter_color(torch.tensor(photographs).permute(0, 3, 1, 2), changes, orders).permute(0, 2, 3, 1)
+    enhancements = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)
+    for index, order in enumerate(orders):
+        picture = Image.fromarray(photographs[index])
+        for which in order:
+            picture = enhancements[which](picture).enhance(1 + changes[index, which])
+        difference = np.abs(found[index].numpy().astype(int) - np.asarray(picture).astype(int))
+        assert difference.max() <= 4  # Pillow rounds down, and its gray is of integers
+        assert difference.mean() < 1.5
+
+
+def test_frames_are_chosen_in_order_and_for_the_whole_batch(event_set: DataSet) -> None:
+    steps = event_set.preprocessing.time_steps
+    assert steps is not None
+    augmenter = Augmenter(Augmentation(num_frames=3), event_set)
+    frames = torch.arange(steps).view(1, steps, 1, 1, 1).expand(5, steps, 2, 16, 16)
+    seen = set()
+    for seed in range(30):
+        x, targets = augmenter(frames, torch.zeros(5, dtype=torch.long), np.random.default_rng(seed))
+        assert x.shape == (3, 5, 2, 16, 16)
+        assert targets.shape == (5, 10)
+        assert (x == x[:, :1, :1, :1, :1]).all()
+        chosen = x[:, 0, 0, 0, 0].tolist()
+        assert chosen == sorted(set(chosen))
+        seen.add(tuple(chosen))
+    assert len(seen) > 10
+
+
+@pytest.mark.parametrize("policy", [{"crop_scale": (0.5, 1.0)}, {"color_jitter": 0.4}, {"num_frames": 1000}], ids=str)
+def test_what_does_not_suit_the_data_raises(policy: dict[str, Any], event_set: DataSet, colour_set: DataSet) -> None:
+    with pytest.raises(ValueError, match=next(iter(policy))):
+        Augmenter(Augmentation(**policy), event_set)
+    if "num_frames" in policy:
+        with pytest.raises(ValueError, match="num_frames"):
+            Augmenter(Augmentation(**policy), colour_set)
 
 
 def test_what_lies_outside_a_turned_image_is_the_mean_colour(colour_set: DataSet) -> None:

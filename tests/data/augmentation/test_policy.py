@@ -38,6 +38,9 @@ def test_a_list_of_operations_becomes_a_tuple_and_a_bare_word_is_refused() -> No
         ("magnitude_std", float("inf"), "magnitude_std must be finite and at least 0, got inf."),
         ("mixup", -1.0, "mixup must be finite and at least 0, got -1.0."),
         ("cutmix", None, "cutmix must be finite and at least 0, got None."),
+        ("color_jitter", 1.5, "color_jitter must be between 0 and 1, got 1.5."),
+        ("repeats", 0, "repeats must be an integer of at least 1, got 0."),
+        ("num_frames", 2.5, "num_frames must be an integer of at least 1, got 2.5."),
         ("num_operations", 0, "num_operations must be an integer of at least 1, got 0."),
         ("num_operations", 1.5, "num_operations must be an integer of at least 1, got 1.5."),
     ],
@@ -70,9 +73,20 @@ def test_values_without_an_effect_are_refused(values: dict[str, Any], sentence: 
     assert str(refusal.value) == sentence
 
 
+@pytest.mark.parametrize("scale", [(0.5,), (0.0, 1.0), (0.9, 0.2), (0.5, 1.5), 0.5, ("a", "b"), (True, 2)])
+def test_a_crop_is_two_shares_of_the_area(scale: Any) -> None:
+    with pytest.raises(ValueError, match="crop_scale"):
+        Augmentation(crop_scale=scale)
+    assert Augmentation(crop_scale=[0.2, 1]).crop_scale == (0.2, 1.0)
+
+
 def test_recipes_are_the_published_ones() -> None:
     assert asdict(CIFAR) == {
         "flip": 0.5,
+        "crop_scale": None,
+        "color_jitter": 0.0,
+        "num_frames": None,
+        "repeats": 1,
         "operations": ("equalize", "rotate", "shear_x", "translate_x", "translate_y"),
         "num_operations": 1,
         "operation_probability": 0.5,

@@ -31,9 +31,10 @@ class Augmenter:
         Images come back normalised, frames with time first. Without `mix` targets are smoothed all the same.
         """
         self._check(samples)
+        samples = self._choose_frames(samples, random)
         # The frames of a sample become its channels, so that all of them meet the same fate.
         x = self.data.scale(samples).flatten(1, 2) if self.data.events else samples
-        x = self._operate(self._flip(x, random), random)
+        x = self._jitter(self._operate(self._flip(self._crop(x, random), random), random), random)
         x = x if self.data.events else self.data.normalise(self.data.scale(x))
         targets = smooth_targets(labels.to(x.device), len(self.data.class_names), self.augmentation.label_smoothing)
         if mix:
@@ -42,6 +43,34 @@ class Augmenter:
         if self.data.events:
             x = x.unflatten(1, samples.shape[1:3]).transpose(0, 1)  # [T, B, 2, H, W]
         return x, targets
+
+    def _choose_frames(self, samples: Tensor, random: np.random.Generator) -> Tensor:
+        """Official: one choice for all samples of a batch, in the order of time."""
+        if self.augmentation.num_frames is None:
+            return samples
+        chosen = np.sort(random.choice(samples.shape[1], self.augmentation.num_frames, replace=False))
+        return samples[:, chosen]
+
+    def _crop(self, x: Tensor, random: np.random.Generator) -> Tensor:
+        """Ten tries at an area and a shape between 3:4 and 4:3 that fit, else the whole picture, as in timm."""
+        # Official: crops are cut out of the file's picture; here out of a sample, which has the network's size already.
+        if self.augmentation.crop_scale is None:
+            return x
+        from spikformer.data.augmentation.operations import resize_rectangles
+
+        height, width = x.shape[-2:]
+        shares = random.uniform(*self.augmentation.crop_scale, (len(x), 10))
+        rectangles = draw_rectangles(shares, (height, width), random, widest=4 / 3, whole=True)
+        empty = rectangles[:, 0] == rectangles[:, 2]
+        return resize_rectangles(x, np.where(empty[:, None], (0, 0, height, width), rectangles))
+
+    def _jitter(self, x: Tensor, random: np.random.Generator) -> Tensor:
+        if not self.augmentation.color_jitter:
+            return x
+        from spikformer.data.augmentation.operations import jitter_color
+
+        changes = random.uniform(-self.augmentation.color_jitter, self.augmentation.color_jitter, (len(x), 3))
+        return jitter_color(x, changes, random.permuted(np.tile(np.arange(3), (len(x), 1)), axis=1))
 
     def _flip(self, x: Tensor, random: np.random.Generator) -> Tensor:
         if not self.augmentation.flip:
@@ -93,6 +122,15 @@ def _check_suits(augmentation: Augmentation, data: DataSet) -> None:
             f"flip must be 0 for {data.name}, where left and right mean something, got {augmentation.flip!r}; "
             "leave mirror images out."
         )
+    if data.events:
+        idle = [name for name in ("crop_scale", "color_jitter") if getattr(augmentation, name)]
+        if idle:
+            raise ValueError(f"{idle[0]} is for pictures, and {data.name} has recordings of events; leave it out.")
+        steps = data.preprocessing.time_steps
+        if augmentation.num_frames is not None and steps is not None and augmentation.num_frames > steps:
+            raise ValueError(f"num_frames must be at most the {steps} of a recording, got {augmentation.num_frames}.")
+    elif augmentation.num_frames is not None:
+        raise ValueError(f"num_frames is for recordings of events, and {data.name} has pictures; leave it out.")
     colours = [name for name in augmentation.operations if name in COLOUR]
     if data.events and colours:
         raise ValueError(
@@ -138,18 +176,23 @@ def paste_box(x: Tensor, kept: float, random: np.random.Generator) -> tuple[Tens
 
 
 def draw_rectangles(
-    shares: np.ndarray, size: tuple[int, int], random: np.random.Generator, *, widest: float = 1.0
+    shares: np.ndarray,
+    size: tuple[int, int],
+    random: np.random.Generator,
+    *,
+    widest: float = 1.0,
+    whole: bool = False,
 ) -> np.ndarray:
     """Top, left, bottom, right [B, 4] of a rectangle that covers the wanted share of the picture, anywhere in it.
 
     `shares` [B, tries] holds one share a try; the first that fits is taken, and if none does the rectangle is empty.
-    Height to width is log-uniform between 1/widest and widest.
+    Height to width is log-uniform between 1/widest and widest. With `whole` a side may be as long as the picture's.
     """
     height, width = size
     areas = shares * height * width
     aspects = np.exp(random.uniform(-np.log(widest), np.log(widest), shares.shape))
     heights, widths = np.rint(np.sqrt(areas * aspects)), np.rint(np.sqrt(areas / aspects))
-    fits = (heights < height) & (widths < width)
+    fits = (heights < height + whole) & (widths < width + whole)
     chosen = np.arange(len(shares)), fits.argmax(1)
     heights, widths = ((sides * fits)[chosen].astype(np.int64) for sides in (heights, widths))
     tops, lefts = random.integers(height - heights, endpoint=True), random.integers(width - widths, endpoint=True)

@@ -20,6 +20,7 @@ from torch import Tensor
 from spikformer.data.augmentation.augmenter import draw_rectangles, fill_rectangles
 from spikformer.data.augmentation.policy import GEOMETRIC, Augmentation
 
+_SPAN = 0.9  # of an enhancement's factor, at full strength
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
 
@@ -59,6 +60,33 @@ def warp(x: Tensor, matrices: np.ndarray, fill: Tensor | float, interpolation: I
     inside = warp_affine(torch.ones_like(x[:, :1]), matrix, size, mode="nearest")
     moved = warp_affine(x, matrix, size, mode=interpolation, padding_mode="border")
     return torch.where(inside > 0, moved, torch.as_tensor(fill, dtype=x.dtype, device=x.device))
+
+
+def resize_rectangles(x: Tensor, rectangles: np.ndarray) -> Tensor:
+    """Rectangles (top, left, bottom, right) [B, 4] of bytes x [B, C, H, W], each resized to H×W (bicubic)."""
+    size = (x.shape[-2], x.shape[-1])
+    starts, sides = rectangles[:, :2], rectangles[:, 2:] - rectangles[:, :2]
+    scales = np.array(size) / sides  # of rows and columns
+    matrices = np.zeros((len(x), 2, 3))
+    matrices[:, [1, 0], [1, 0]] = scales
+    matrices[:, [1, 0], 2] = (0.5 - starts) * scales - 0.5  # from pixel centre to pixel centre
+    matrix = torch.as_tensor(matrices, dtype=torch.float32, device=x.device)
+    return _to_bytes(warp_affine(x.float(), matrix, size, mode="bicubic", padding_mode="border"))
+
+
+def jitter_color(x: Tensor, changes: np.ndarray, orders: np.ndarray) -> Tensor:
+    """A copy of bytes x [B, C, H, W] with brightness, contrast and saturation times 1 + change [B, 3].
+
+    `orders` [B, 3] says which of them comes first, second and third.
+    """
+    x = x.clone()
+    for place in range(3):
+        for which, operation in enumerate((brightness, contrast, color)):
+            members = np.flatnonzero(orders[:, place] == which)
+            if len(members):
+                strength = torch.as_tensor(changes[members, which] / _SPAN, dtype=torch.float32, device=x.device)
+                x[members] = _to_bytes(operation(x[members] / 255, strength) * 255)
+    return x
 
 
 def auto_contrast(images: Tensor, strengths: Tensor) -> Tensor:
@@ -132,7 +160,7 @@ COLOUR_OPERATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 def _factor(strengths: Tensor) -> Tensor:
     """Of an enhancement: 1 changes nothing, 0.1 and 1.9 are the ends."""
-    return 1 + 0.9 * strengths
+    return 1 + _SPAN * strengths
 
 
 def _at_least(images: Tensor, levels: Tensor) -> Tensor:

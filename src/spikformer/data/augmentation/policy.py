@@ -34,6 +34,14 @@ class Augmentation:
 
     flip: float = 0.0
     """Probability of a mirror image."""
+    crop_scale: tuple[float, float] | None = None
+    """Least and most of a picture's area that a random crop keeps, to be resized to all of it; None crops nothing."""
+    color_jitter: float = 0.0
+    """Brightness, contrast and saturation are multiplied by up to 1 ± this, each sample's in an order of its own."""
+    num_frames: int | None = None
+    """Train on so many frames of a recording, drawn anew for every batch and kept in order; None: on all."""
+    repeats: int = 1
+    """Copies of a sample in an epoch, each augmented anew; the epoch then has as many fewer different samples."""
 
     operations: tuple[Operation, ...] = ()
     """RandAugment's choices: one is drawn for every sample and round, with replacement."""
@@ -62,6 +70,7 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         self._check_operations()
+        self._check_crop()
         self._check_numbers()
         self._check_effects()
 
@@ -74,11 +83,28 @@ class Augmentation:
             if name not in OPERATIONS:
                 hint = did_you_mean(name, OPERATIONS, f"choose from {', '.join(OPERATIONS)}.")
                 raise ValueError(f"There is no operation {shown(name)}; {hint}")
-        rounds: Any = self.num_operations
-        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
-            raise ValueError(f"num_operations must be an integer of at least 1, got {shown(rounds)}.")
+
+    def _check_crop(self) -> None:
+        scale: Any = self.crop_scale
+        if scale is None:
+            return
+        listed = (
+            isinstance(scale, list | tuple) and len(scale) == 2 and all(isinstance(each, int | float) for each in scale)
+        )
+        if not listed or not 0 < scale[0] <= scale[1] <= 1:
+            raise ValueError(
+                f"crop_scale must be two shares of the area, 0 < least ≤ most ≤ 1, or None, got {shown(scale)}."
+            )
+        object.__setattr__(self, "crop_scale", (float(scale[0]), float(scale[1])))
 
     def _check_numbers(self) -> None:
+        for name in ("num_operations", "repeats", "num_frames"):
+            value: Any = getattr(self, name)
+            if value is None and name == "num_frames":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
+        self._check_range("color_jitter", 1.0)
         for name in ("flip", "operation_probability", "erase", "mix_probability", "cutmix_share", "label_smoothing"):
             self._check_range(name, 1.0)
         for name in ("magnitude_std", "mixup", "cutmix"):
