@@ -10,6 +10,7 @@ from spikformer.engine.lowering.registry import (
     register_lowering,
 )
 from spikformer.engine.lowering.spikformer import lower_spikformer
+from spikformer.engine.lowering.spikingformer import lower_spikingformer
 
 __all__ = [
     "Arrays",
@@ -19,5 +20,6 @@ __all__ = [
     "from_weights",
     "lower",
     "lower_spikformer",
+    "lower_spikingformer",
     "register_lowering",
 ]

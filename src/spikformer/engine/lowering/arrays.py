@@ -13,8 +13,8 @@ import numpy as np
 
 from spikformer.config import NetworkConfig
 from spikformer.engine.ops import Neuron
-from spikformer.engine.program import Builder
 
+NEURONS = ("lif", "if", "plif")
 NORM_EPS = 1e-5  # of every batch norm here; PyTorch's default
 
 Folded = tuple[np.ndarray, np.ndarray]
@@ -47,13 +47,21 @@ class Arrays:
 
     def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> Neuron:
         """A config's neuron, at its usual threshold unless another is given."""
+        if config.neuron not in NEURONS:  # floats between layers are no events, and others have no constants here
+            raise ValueError(
+                f"The engine runs on spikes of {', '.join(NEURONS)}, but this model's neuron is {config.neuron!r}: "
+                "compile a model with one of those, or run this one in PyTorch."
+            )
+        if config.v_reset is None:
+            raise ValueError(
+                "The engine resets to a voltage, but v_reset=None subtracts the threshold: compile a model with a "
+                "v_reset, or run this one in PyTorch."
+            )
         gain, leak = 1 / config.tau, 1.0
         if config.neuron == "plif":
             gain = self.sigmoid(f"{name}.gain_logit")
         elif config.neuron == "if":
             gain, leak = 1.0, 0.0
-        if config.v_reset is None:
-            raise ValueError("The engine resets to a voltage, but v_reset=None subtracts: run this model in PyTorch.")
         return Neuron(gain, leak, config.v_threshold if v_threshold is None else v_threshold, config.v_reset)
 
     def sigmoid(self, name: str) -> float:
@@ -65,13 +73,12 @@ class Arrays:
 
     def linear(self, name: str, outputs: int, channels: int) -> Folded:
         """Weights [outputs, 1, 1, channels] and bias of a linear layer and the norm after it."""
-        return self._folded(
-            name, f"{name}.linear", self.take(f"{name}.linear.weight", outputs, channels)[:, None, None]
-        )
+        weights = self.take(f"{name}.linear.weight", outputs, channels)[:, None, None]
+        return self._folded(name, f"{name}.linear", weights)
 
-    def convolution(self, name: str, outputs: int, channels: int) -> Folded:
-        """Weights [outputs, 3, 3, channels] and bias of a convolution and the norm after it."""
-        weights = self.take(f"{name}.conv.weight", outputs, channels, 3, 3)
+    def convolution(self, name: str, outputs: int, channels: int, kernel: int = 3) -> Folded:
+        """Weights [outputs, kernel, kernel, channels] and bias of a convolution and the norm after it."""
+        weights = self.take(f"{name}.conv.weight", outputs, channels, kernel, kernel)
         return self._folded(name, f"{name}.conv", weights.transpose(0, 2, 3, 1))
 
     def _folded(self, name: str, product: str, weights: np.ndarray) -> Folded:
@@ -85,11 +92,6 @@ class Arrays:
         if f"{product}.bias" in self:
             shift = shift + self.take(f"{product}.bias", outputs) * scale
         return as_float32(weights * scale[:, None, None, None]), as_float32(shift)
-
-
-def spiking(build: Builder, name: str, x: int, folded: Folded, neuron: Neuron) -> int:
-    """SN(BN(x W)): a product, and the neurons that read it."""
-    return build.fire(f"{name}.neuron", build.convolve(name, x, *folded), neuron)
 
 
 def as_float32(array: np.ndarray) -> np.ndarray:
