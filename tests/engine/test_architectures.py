@@ -1,6 +1,7 @@
 """Every architecture's program: the reference against the model, the engine against the reference, files and counts."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,18 +33,34 @@ NETWORKS = {
     "spikingformer": ("spikingformer_8_512_imagenet", FEW),
     "spikingformer_plif": ("spikingformer_4_384_cifar10", {"neuron": "plif", "tau": 1.6, "embed_dim": 48}),
     "cml_spikingformer": ("cml_spikingformer_4_384_cifar10", {"embed_dim": 48, "attention_scale": 0.5}),
+    "spike_driven": ("spike_driven_transformer_2_512_cifar10", {"embed_dim": 32}),
+    "spike_driven_dilated": ("spike_driven_transformer_2_256_cifar10dvs", {"embed_dim": 32, "num_heads": 4}),
+    "spike_driven_inner": ("spike_driven_transformer_2_512_cifar10", {"mlp_ratio": 1.0, "neuron": "plif", "depth": 2}),
+    "spikformer_spike_driven": ("spikformer_4_384_cifar10", {"attention": "spike_driven", "num_heads": 1}),
 }
 """Small enough for NumPy to add event by event, and for few tokens a larger scale, so that every neuron fires."""
+
+NATIVE = [name for name in NETWORKS if "spike_driven" not in name]
 
 Network = tuple[SpikingNetwork, Tensor]
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
-def network(request: pytest.FixtureRequest) -> Network:
+@cache
+def build(chosen: str) -> Network:
     """A network in float64, and two samples for it, of integers: sums of pixels are exact then."""
-    name, overrides = NETWORKS[request.param]
+    name, overrides = NETWORKS[chosen]
     config = shrunk(name, **{"time_steps": 3, "depth": 1} | overrides)
     return specimen(config), frames_for(config, batch_size=2, seed=3).round()
+
+
+@pytest.fixture(params=NETWORKS)
+def network(request: pytest.FixtureRequest) -> Network:
+    return build(request.param)
+
+
+@pytest.fixture(params=NATIVE)
+def native(request: pytest.FixtureRequest) -> Network:
+    return build(request.param)
 
 
 def spikes_of(program: Program, buffers: list[np.ndarray]) -> dict[str, np.ndarray]:
@@ -65,9 +82,9 @@ def test_numpy_agrees_with_the_model_in_double_precision(network: Network) -> No
         assert sample[sample > 0][0] <= 2
 
 
-def test_the_engine_is_numpy_to_the_last_bit_by_events(network: Network) -> None:
+def test_the_engine_is_numpy_to_the_last_bit_by_events(native: Network) -> None:
     """Spikes and membranes; the readout of floats is close."""
-    model, x = network
+    model, x = native
     program = exact_on_pixels(from_model(model).program)
     frames = x.numpy().astype(np.float32)
     buffers = run_reference(program, frames)
@@ -96,8 +113,8 @@ def exact_on_pixels(program: Program) -> Program:
     return replace(program, ops=tuple(ops))
 
 
-def test_a_stream_is_close_to_all_steps_at_once(network: Network) -> None:
-    model, x = network
+def test_a_stream_is_close_to_all_steps_at_once(native: Network) -> None:
+    model, x = native
     engine = sf.compile_engine(model)
     engine.mode = "events"
     at_once, state = engine.forward_steps(x), engine.initial_state(2)
@@ -106,8 +123,8 @@ def test_a_stream_is_close_to_all_steps_at_once(network: Network) -> None:
         np.testing.assert_allclose(logits, expected, atol=2e-6)
 
 
-def test_files_hold_the_same_program(network: Network, tmp_path: Path) -> None:
-    model, x = network
+def test_files_hold_the_same_program(native: Network, tmp_path: Path) -> None:
+    model, x = native
     weights, ours = tmp_path / "net.safetensors", tmp_path / "net.engine"
     sf.save(model, weights)
     of_file, of_model = from_weights(weights), from_model(model)

@@ -47,6 +47,7 @@ def differing_spikes(model: SpikingNetwork, spikes: dict[str, np.ndarray], x: Te
         theirs = np.asarray(seen.spikes[name])
         if theirs.ndim == 5:  # a map [T, B, C, H, W]
             theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
+        theirs = theirs.reshape(ours.shape)  # of a neuron before the head [T, B, D]
         numbers.append((theirs.astype(bool) != ours).sum((0, 2, 3)))
     return np.array(numbers)
 

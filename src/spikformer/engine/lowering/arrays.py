@@ -81,7 +81,14 @@ class Arrays:
         weights = self.take(f"{name}.conv.weight", outputs, channels, kernel, kernel)
         return self._folded(name, f"{name}.conv", weights.transpose(0, 2, 3, 1))
 
+    def depthwise(self, name: str, channels: int, kernel: int) -> Folded:
+        """Weights [kernel, kernel, channels] and bias of a depth-wise convolution and the norm after it."""
+        weights = self.take(f"{name}.conv.weight", channels, 1, kernel, kernel)
+        folded, bias = self._folded(name, f"{name}.conv", weights[:, 0])
+        return np.ascontiguousarray(folded.transpose(1, 2, 0)), bias
+
     def _folded(self, name: str, product: str, weights: np.ndarray) -> Folded:
+        """Weights [outputs, …] and bias of a product and the norm after it."""
         outputs = len(weights)
         gamma, beta, mean, variance = (
             self.take(f"{name}.norm.{part}", outputs) for part in ("weight", "bias", "running_mean", "running_var")
@@ -91,7 +98,7 @@ class Arrays:
         shift = beta - mean * scale
         if f"{product}.bias" in self:
             shift = shift + self.take(f"{product}.bias", outputs) * scale
-        return as_float32(weights * scale[:, None, None, None]), as_float32(shift)
+        return as_float32(weights * scale.reshape(-1, *[1] * (weights.ndim - 1))), as_float32(shift)
 
 
 def as_float32(array: np.ndarray) -> np.ndarray:

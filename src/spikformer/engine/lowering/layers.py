@@ -7,7 +7,7 @@ neuron and pool are found below it: `stem.stages.0`, `stem.stages.0.neuron`, `st
 from __future__ import annotations
 
 from spikformer.config import NetworkConfig, PoolAfter
-from spikformer.engine.lowering.arrays import Arrays, Folded, as_float32
+from spikformer.engine.lowering.arrays import Arrays, as_float32
 from spikformer.engine.program import Builder, Program
 
 
@@ -22,10 +22,11 @@ class Layers:
         return self.build.fire(name, x, self.arrays.neuron(name, self.config, v_threshold))
 
     def conv_norm(
-        self, name: str, x: int, outputs: int, channels: int, pooled: bool = False, *, kernel: int = 3
+        self, name: str, x: int, outputs: int, channels: int, pooled: bool = False, *, kernel: int = 3, stride: int = 1
     ) -> int:
         """BN(Conv(x)), max-pooled if `pooled`."""
-        return self._product(name, x, self.arrays.convolution(name, outputs, channels, kernel), pooled)
+        currents = self.build.convolve(name, x, *self.arrays.convolution(name, outputs, channels, kernel), stride)
+        return self.build.pool(f"{name}.pool", currents) if pooled else currents
 
     def spiking_conv(
         self,
@@ -36,21 +37,22 @@ class Layers:
         pool_after: PoolAfter | None = None,
         *,
         kernel: int = 3,
+        stride: int = 1,
     ) -> int:
         """SN(BN(Conv(x))), with a max-pool of currents after the norm, of spikes after the neuron, or without one."""
-        currents = self.conv_norm(name, x, outputs, channels, pool_after == "norm", kernel=kernel)
+        currents = self.conv_norm(name, x, outputs, channels, pool_after == "norm", kernel=kernel, stride=stride)
         spikes = self.fire(f"{name}.neuron", currents)
         return self.build.pool(f"{name}.pool", spikes) if pool_after == "neuron" else spikes
 
     def pre_activation_conv(
-        self, name: str, x: int, outputs: int, channels: int, pooled: bool = False, *, kernel: int = 3
+        self, name: str, x: int, outputs: int, channels: int, pooled: bool = False, *, stride: int = 1
     ) -> int:
         """BN(Conv(SN(x)))."""
-        return self.conv_norm(name, self.fire(f"{name}.neuron", x), outputs, channels, pooled, kernel=kernel)
+        return self.conv_norm(name, self.fire(f"{name}.neuron", x), outputs, channels, pooled, stride=stride)
 
     def linear_norm(self, name: str, x: int, outputs: int, channels: int) -> int:
         """BN(x W + b)."""
-        return self._product(name, x, self.arrays.linear(name, outputs, channels))
+        return self.build.convolve(name, x, *self.arrays.linear(name, outputs, channels))
 
     def spiking_linear(self, name: str, x: int, outputs: int, channels: int) -> int:
         """SN(BN(x W + b))."""
@@ -60,14 +62,14 @@ class Layers:
         """BN(SN(x) W + b)."""
         return self.linear_norm(name, self.fire(f"{name}.neuron", x), outputs, channels)
 
+    def head_spikes(self, x: int) -> int:
+        """The spikes of a neuron in front of the head, which reads the mean over positions."""
+        return self.fire("head_neuron", self.build.mean("head_neuron.mean", x))
+
     def program(self, x: int, features: int) -> Program:
-        """The program that ends with the config's head over what a buffer holds."""
+        """The program that ends with the config's head over the mean of what a buffer holds."""
         config, take = self.config, self.arrays.take
         weights, bias = take("head.weight", config.num_classes, features), take("head.bias", config.num_classes)
         self.build.read_out("head", x, as_float32(weights), as_float32(bias))
         ops = tuple(self.build.ops)
         return Program(ops, config.in_channels, config.time_steps, config.image_size, config.patch_size)
-
-    def _product(self, name: str, x: int, folded: Folded, pooled: bool = False) -> int:
-        currents = self.build.convolve(name, x, *folded)
-        return self.build.pool(f"{name}.pool", currents) if pooled else currents

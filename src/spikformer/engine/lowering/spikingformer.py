@@ -14,6 +14,7 @@ from spikformer.engine.program import Program
 def lower_spikingformer(config: SpikingformerConfig, arrays: Arrays) -> Program:
     """The position embedding takes the place of the stages' spikes, and the head reads membranes."""
     layers, dim = Layers(config, arrays), config.embed_dim
-    x, _ = spiking_stages(layers, config.stage_channels, config.pool_stages, config.pool_after)
+    sizes = config.in_channels, config.stage_channels, config.pool_stages
+    x = spiking_stages(layers, "stem.stages", 0, *sizes, config.pool_after)
     x = layers.conv_norm("stem.position", x, dim, dim)
     return layers.program(membrane_encoder(layers, x, config), dim)
