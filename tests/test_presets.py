@@ -37,6 +37,15 @@ COUNTED = {  # with weights that are never used: layer norms in each block, or a
     "spike_driven_transformer_8_768_imagenet": 66_339_144,
     "spike_driven_transformer_2_256_dvs128": 2_567_051,
 }
+RESIDUAL = {  # no weight of these is unused
+    "sew_resnet_18_imagenet": 11_689_512,
+    "sew_resnet_34_imagenet": 21_797_672,
+    "sew_resnet_50_imagenet": 25_557_032,
+    "sew_resnet_101_imagenet": 44_549_160,
+    "sew_resnet_152_imagenet": 60_192_808,
+    "sew_wide_7b_net_cifar10dvs": 1_192_218,
+    "sew_7b_net_dvs128": 130_426,
+}
 OWN = ("spikformer_4_384_imagenet", "spike_driven_transformer_2_256_cifar10")  # without a published accuracy
 
 
@@ -59,6 +68,8 @@ def test_every_name_of_the_design_is_there() -> None:
         sizes |= {f"{family}_{size}_{data}" for size in ("4_256", "2_384", "4_384") for data in ("cifar10", "cifar100")}
         assert set(sf.list_models(f"{family}_*")) == sizes | {f"{family}_2_256_cifar10dvs", f"{family}_2_256_dvs128"}
     assert len(sf.list_models("spike_driven_transformer_*")) == 10
+    assert set(sf.list_models("sew_*")) == {*RESIDUAL, "sew_resnet_small_cifar10"}
+    assert set(sf.list_models("max_resnet_*")) == {"max_resnet_18_cifar10", "max_resnet_18_cifar100"}
     assert set(sf.list_models("transformer_?_*")) == twins
     assert sf.list_models("nothing*") == []
 
@@ -76,6 +87,11 @@ def test_parameters_of_successors_but_for_those_never_used(name: str, counted: i
     assert parameters(name) == counted - config.depth * unused
     if not spike_driven:
         assert parameters(f"cml_{name}") == parameters(name)
+
+
+@pytest.mark.parametrize(("name", "counted"), RESIDUAL.items())
+def test_parameters_of_residual_networks(name: str, counted: int) -> None:
+    assert parameters(name) == counted
 
 
 @pytest.mark.parametrize("name", sf.list_models("cml_spikformer_*"))

@@ -1,6 +1,7 @@
-"""Every number that the paper prints of its own networks, once: Fig. 1 and Tab. 1 to 7 (arXiv:2209.15425).
+"""Every number that the paper (arXiv:2209.15425) prints of its networks and of SEW-ResNet, once: Fig. 1, Tab. 1 to 7.
 
     NETWORKS["spikformer_8_512_imagenet"].energy_mj           Tab. 2, 3 and 4, by preset
+    BASELINE["sew_resnet_34_imagenet"].energy_mj              Tab. 2, SEW-ResNet, which the paper compares itself with
     ABLATIONS["cifar10"]["softmax", "lif", 4]                 Tab. 1, 4, 5 and 6, accuracy by data set and variant
     ATTENTION_COSTS["cifar10"]["ssa"].energy_uj               Tab. 1, what one product of Q, K and V costs
 
@@ -54,6 +55,14 @@ NETWORKS_BY_DATA_SET: dict[str, dict[str, PaperRow]] = {
     "dvs128": {"spikformer_2_256_dvs128": PaperRow(2.59, 98.3, unused_parameters=18_944)},
 }
 NETWORKS = {name: row for rows in NETWORKS_BY_DATA_SET.values() for name, row in rows.items()}
+
+BASELINE: dict[str, PaperRow] = {  # Tab. 2
+    "sew_resnet_34_imagenet": PaperRow(21.79, 67.04, 3.88, 4.035),
+    "sew_resnet_50_imagenet": PaperRow(25.56, 67.78, 4.83, 4.890),
+    "sew_resnet_101_imagenet": PaperRow(44.55, 68.76, 9.30, 8.913),
+    "sew_resnet_152_imagenet": PaperRow(60.19, 69.26, 13.72, 12.891),
+}
+"""SEW-ResNet, with sums for joins: the accuracy is its authors', operations and energy are the paper's."""
 
 # Tab. 3 again, Spikformer-4-384 after 400 epochs instead of 300.
 ACCURACY_AFTER_400_EPOCHS = {"spikformer_4_384_cifar10": 95.51, "spikformer_4_384_cifar100": 78.21}

@@ -1,15 +1,16 @@
-"""What the authors of Spikformer's successors report of their networks, once: by preset, from their repositories.
+"""What the authors of Spikformer's successors and of its baseline report of their networks, once: by preset.
 
     ROWS["spikingformer_8_512_imagenet"].accuracy_percent
 
 Spikingformer and CML from the READMEs of zhouchenlin2096/Spikingformer and Spikingformer-CML, whose numbers of
 parameters leave out layer norms that are never used; the Spike-driven Transformer from BICLab/Spike-Driven-Transformer
-(ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture).
+(ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). Max-ResNet from the
+README of bic-L/MaxFormer. SEW-ResNet from its paper; what it computes and spends on ImageNet is Spikformer's Tab. 2.
 """
 
 from __future__ import annotations
 
-from spikformer.paper import PaperRow
+from spikformer.paper import BASELINE, PaperRow
 
 ROWS: dict[str, PaperRow] = {
     # Spikingformer
@@ -58,6 +59,14 @@ ROWS: dict[str, PaperRow] = {
     "spike_driven_transformer_2_512_cifar100": PaperRow(None, 78.40),
     "spike_driven_transformer_2_256_cifar10dvs": PaperRow(None, 80.00),
     "spike_driven_transformer_2_256_dvs128": PaperRow(None, 99.30),
+    # Max-ResNet
+    "max_resnet_18_cifar10": PaperRow(None, 97.17),
+    "max_resnet_18_cifar100": PaperRow(None, 83.06),
+    # SEW-ResNet, and SEW's networks for events
+    "sew_resnet_18_imagenet": PaperRow(None, 63.18),
+    **BASELINE,
+    "sew_wide_7b_net_cifar10dvs": PaperRow(None, 74.40),
+    "sew_7b_net_dvs128": PaperRow(None, 97.92),
 }
 
 ACCURACY_AFTER_400_EPOCHS = {

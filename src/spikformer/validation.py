@@ -84,6 +84,18 @@ def choice(default: str, words: Sequence[str]) -> Any:
     )
 
 
+def counts(default: tuple[int, ...], longest: int, *, most: int = LARGEST) -> Any:
+    """A tuple of 1 to `longest` integers, each from 1 to `most`."""
+
+    def check(value: Any) -> str | None:
+        listed = isinstance(value, tuple) and 1 <= len(value) <= longest
+        if not listed or not all(is_integer(entry) and 1 <= entry <= most for entry in value):
+            return f"must list 1 to {longest} integers from 1 to {most:,}"
+        return None
+
+    return _field(default, check)
+
+
 def is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

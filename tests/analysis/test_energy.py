@@ -326,3 +326,18 @@ def test_nothing_to_measure() -> None:
 def test_it_has_a_public_name(report: EnergyReport) -> None:
     assert sf.measure_energy is measure_energy
     assert replace(report, constants=Constants(0, 0)).energy_mj() == 0
+
+
+@pytest.mark.parametrize("join", ["add", "and", "iand"])
+def test_a_network_without_attention_is_counted_layer_by_layer(join: str) -> None:
+    """Sums of spikes are integers, which `strict` multiplies; products of spikes are spikes, which it adds."""
+    model = specimen(shrunk("sew_wide_7b_net_cifar10dvs", join=join))
+    report = sf.measure_energy(model, [frames_for(model.config, batch_size=2)])
+    first, *others, head = report.layers
+    assert report.attention_order is None
+    assert (first.name, head.name) == ("layers.0.conv", "head")
+    assert first.operations("paper") == (4 * first.macs, 0)
+    assert all(layer.operations("paper").macs == 0 for layer in others)
+    reads_sums = {layer.name for layer in others if layer.operations("strict").macs}
+    after_joins = {f"layers.{layer}.layers.0.conv" for layer in (3,)} | {"layers.5.conv"}
+    assert reads_sums == (after_joins if join == "add" else set())

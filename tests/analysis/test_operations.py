@@ -12,15 +12,81 @@ import spikformer as sf
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.analysis.recorder import record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
-from spikformer.config import Attention, ModelConfig
+from spikformer.config import (
+    Attention,
+    MaxResNetConfig,
+    ModelConfig,
+    NetworkConfig,
+    SEWEventConfig,
+    SEWResNetConfig,
+)
 from spikformer.models import Spikformer, build_model
 from spikformer.presets import get_preset
 
 TINY = "spikformer_tiny_digits"
 
 
-def on_paper(config: ModelConfig) -> list[tuple[str, str, int]]:
+Listed = list[tuple[str, str, int]]
+
+
+def on_paper(config: NetworkConfig) -> Listed:
     """Name, kind and MACs of every layer, from the description of the network alone."""
+    written = {SEWResNetConfig: sew_resnet, SEWEventConfig: sew_event_net, MaxResNetConfig: max_resnet}
+    return written.get(type(config), transformer)(config)
+
+
+def conv(name: str, side: int, kernel: int, channels: int, wide: int) -> tuple[str, str, int]:
+    """Of a square map that it leaves."""
+    return f"{name}.conv", "conv", side**2 * kernel**2 * channels * wide
+
+
+def sew_resnet(config: SEWResNetConfig) -> Listed:
+    side, channels = config.image_size[0] // config.stem_stride, config.widths[0]
+    layers = [conv("stem", side, config.stem_kernel_size, config.in_channels, channels)]
+    side //= 2 if config.stem_pool else 1
+    for stage, (wide, depth) in enumerate(zip(config.widths, config.depths, strict=True)):
+        for block in range(depth):
+            place, stride = f"stages.{stage}.{block}", 2 if stage > 0 and block == 0 else 1
+            small, out = side // stride, wide if config.block == "basic" else 4 * wide
+            if config.block == "basic":
+                layers += [conv(f"{place}.layers.0", small, 3, channels, wide)]
+                layers += [conv(f"{place}.layers.1", small, 3, wide, wide)]
+            else:
+                layers += [conv(f"{place}.layers.0", side, 1, channels, wide)]
+                layers += [conv(f"{place}.layers.1", small, 3, wide, wide)]
+                layers += [conv(f"{place}.layers.2", small, 1, wide, out)]
+            if stride > 1 or channels != out:
+                layers += [conv(f"{place}.shortcut", small, 1, channels, out)]
+            side, channels = small, out
+    return [*layers, ("head", "linear", channels * config.num_classes)]
+
+
+def max_resnet(config: MaxResNetConfig) -> Listed:
+    side, channels = config.image_size[0], config.stem_width
+    layers = [conv("stem", side, 3, config.in_channels, channels)]
+    for stage, (wide, depth) in enumerate(zip(config.widths, config.depths, strict=True)):
+        for block in range(depth):
+            place, small = f"stages.{stage}.{block}", side // 2 if stage > 0 and block == 0 else side
+            layers += [conv(f"{place}.layers.0", side, 3, channels, wide)]
+            layers += [conv(f"{place}.layers.1", small, 3, wide, wide)]
+            if block == 0:
+                layers += [conv(f"{place}.shortcut", small, 1, channels, wide)]
+            side, channels = small, wide
+    return [*layers, ("head", "linear", channels * config.num_classes)]
+
+
+def sew_event_net(config: SEWEventConfig) -> Listed:
+    side, channels, layers, index = config.image_size[0], config.in_channels, [], 0
+    for wide in config.widths:
+        if wide != channels:
+            layers += [conv(f"layers.{index}", side, 1, channels, wide)]
+            index += 1
+        layers += [conv(f"layers.{index}.layers.{unit}", side, 3, wide, wide) for unit in range(2)]
+        side, channels, index = side // 2, wide, index + 2
+    return [*layers, ("head", "linear", side**2 * channels * config.num_classes)]
+
+
+def transformer(config: ModelConfig) -> Listed:
     height, width = config.image_size or (0, 0)
     channels, layers = config.in_channels, []
     for stage, (wide, pooled) in enumerate(zip(config.stage_channels, config.pool_stages, strict=True)):
@@ -40,12 +106,12 @@ def on_paper(config: ModelConfig) -> list[tuple[str, str, int]]:
     return [*layers, ("head", "linear", d * config.num_classes)]
 
 
-def count(config: ModelConfig) -> list[LayerOperations]:
+def count(config: NetworkConfig) -> list[LayerOperations]:
     with torch.device("meta"):
         return count_operations(build_model(config))
 
 
-def listed(layers: list[LayerOperations]) -> list[tuple[str, str, int]]:
+def listed(layers: list[LayerOperations]) -> Listed:
     return [(layer.name, layer.kind, layer.macs) for layer in layers]
 
 

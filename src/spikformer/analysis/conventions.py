@@ -67,7 +67,8 @@ class Layer:
     binary: bool
     """All that it reads is spikes; of attention Q, K and V."""
     spiking: bool
-    """Whether the paper's formula for spikes applies: not to the first convolution, floats in attention or an ANN."""
+    """Whether the paper's formula for spikes applies: not to convolutions of pixels or membranes, floats in attention
+    or an ANN."""
     paper_macs: int
     """What that formula multiplies the rate by, in one step; of attention N² D, half of its two products."""
     once: bool = False

@@ -154,6 +154,7 @@ def _weighted(layer: LayerOperations, firing: FiringReport) -> Layer:
     """A convolution or linear layer: one product, of what enters it with its weights."""
     seen = firing.inputs[layer.name]
     is_first = layer.name == next(iter(firing.inputs))
+    reads_membranes = layer.kind == "conv" and bool(seen.num_fractions.any())  # whose mean is no firing rate
     product = Product(layer.macs, float(seen.density.mean()), float(seen.ones.mean()), seen.binary)
     return Layer(
         name=layer.name,
@@ -162,7 +163,7 @@ def _weighted(layer: LayerOperations, firing: FiringReport) -> Layer:
         products=(product,),
         mean_input=float(seen.mean.mean()),
         binary=seen.binary,
-        spiking=bool(firing.outputs) and not is_first,
+        spiking=bool(firing.outputs) and not is_first and not reads_membranes,
         paper_macs=layer.macs,
         once=is_first and firing.static,
     )

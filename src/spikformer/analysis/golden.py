@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,8 +32,14 @@ FAMILY = {
     "sdt_imagenet": "spike_driven_transformer_8_512_imagenet",
     "sdt_dvs_tet": "spike_driven_transformer_2_256_cifar10dvs",
     "sdt_plif_cifar": "spike_driven_transformer_2_512_cifar10",
+    "sew_resnet_add": "sew_resnet_18_imagenet",
+    "sew_resnet_and": "sew_resnet_18_imagenet",
+    "sew_resnet_iand": "sew_resnet_18_imagenet",
+    "sew_resnet_bottleneck": "sew_resnet_50_imagenet",
+    "sew_dvs": "sew_wide_7b_net_cifar10dvs",
+    "maxresnet_cifar": "max_resnet_18_cifar10",
 }
-"""Recordings of successors, and the presets whose mathematics they have."""
+"""Recordings of other networks, and the presets whose mathematics they have."""
 _TET_WEIGHT, _TET_TARGET = 0.001, 1.0
 
 
@@ -42,8 +49,10 @@ class Golden:
 
     variant: str
     state: dict[str, Tensor]
-    num_heads: int
+    num_heads: int | None
     time_steps: int
+    untold: dict[str, Any]
+    """Further fields that no weight tells: how blocks of SEW networks join."""
     input: Tensor
     target: Tensor
     eval_logits: Tensor
@@ -53,13 +62,10 @@ class Golden:
     spike_counts: dict[str, tuple[int, int]]
 
     def model(self) -> SpikingNetwork:
-        heads, steps = self.num_heads, self.time_steps
-        if self.variant not in FAMILY:
-            return from_official(self.state, num_heads=heads, time_steps=steps)
-        height, width = self.input.shape[-2:]
-        return from_official(
-            self.state, num_heads=heads, time_steps=steps, preset=FAMILY[self.variant], image_size=(height, width)
-        )
+        told: dict[str, Any] = {"num_heads": self.num_heads, "time_steps": self.time_steps, **self.untold}
+        if self.variant in FAMILY:
+            told |= {"preset": FAMILY[self.variant], "image_size": tuple(self.input.shape[-2:])}
+        return from_official(self.state, **told)
 
     def logits(self, model: SpikingNetwork) -> Tensor:
         """What the authors' network returns: logits [B, K], or those of every step [T, B, K] where it was TET's."""
@@ -93,8 +99,9 @@ def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -
     return Golden(
         variant=variant,
         state=state,
-        num_heads=sizes["h"],
+        num_heads=sizes.get("h"),
         time_steps=sizes["T"],
+        untold={"join": sizes["cnf"].lower()} if "cnf" in sizes else {},
         input=x.transpose(0, 1) if x.ndim == 5 else x,  # Official: event frames are [B, T, C, H, W]
         target=tensors["target"],
         eval_logits=tensors["eval_logits"],

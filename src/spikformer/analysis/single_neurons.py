@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from spikformer.analysis.recorder import Record
 from spikformer.models import SpikingNetwork
 from spikformer.neurons import SpikingNeuron
 
-_NUM_TRACES = 4
+_NUM_TRACES = _NUM_MAPS = 4
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,10 @@ def chosen_layer(seen: Record) -> str:
 
 
 def stem_maps(seen: Record) -> dict[str, np.ndarray]:
-    """Spikes of each stage of the stem, summed over channels, [T, H, W]."""
-    stages = {name: fired for name, fired in seen.spikes.items() if name.startswith("stem.stages.")}
+    """Spikes of each stage of the stem, or of the first layers without one, summed over channels, [T, H, W]."""
+    maps = {name: fired for name, fired in seen.spikes.items() if fired.ndim == 5}
+    stages = {name: fired for name, fired in maps.items() if name.startswith("stem.stages.")}
+    stages = stages or dict(islice(maps.items(), _NUM_MAPS))
     return {name: _array(fired[:, 0].sum(1)) for name, fired in stages.items()}
 
 

@@ -7,21 +7,15 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from spikformer.config import TransformerConfig
+from spikformer.config import NetworkConfig
 from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.presets import get_preset, list_models
 
 
-def shrunk(name: str, **overrides: Any) -> TransformerConfig:
+def shrunk(name: str, **overrides: Any) -> NetworkConfig:
     """A preset's config with untouched mathematics and small sizes: an image of 3×4 patches, few features."""
-    config = get_preset(name).config
-    return config.override(
-        image_size=(3 * config.patch_size, 4 * config.patch_size),
-        embed_dim=8 * config.num_heads if config.num_heads > 8 else 64,
-        depth=min(config.depth, 2),
-        time_steps=min(config.time_steps, 4),
-    ).override(**overrides)
+    return get_preset(name).config.miniature().override(**overrides)
 
 
 def distinct_models() -> list[str]:
@@ -30,7 +24,7 @@ def distinct_models() -> list[str]:
     return [*reversed(first.values())]
 
 
-def specimen(config: TransformerConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
+def specimen(config: NetworkConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
     """A fresh network in eval mode whose norms have seen one batch and lean to firing, so that every layer does."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -54,7 +48,7 @@ def _adds_to_a_membrane(unit: nn.Module) -> TypeGuard[ConvNorm | LinearNorm]:
 
 
 def frames_for(
-    config: TransformerConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
+    config: NetworkConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
 ) -> Tensor:
     """Static images [B, C, H, W], or for a two-channel model counts of events [T, B, 2, H, W], one step without T."""
     generator = torch.Generator().manual_seed(seed)

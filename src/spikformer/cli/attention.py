@@ -94,8 +94,8 @@ def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
 
 def _check(options: Options, model: SpikingNetwork) -> None:
     config = model.config
-    if config.attention == "none":
-        raise ValueError("This network's attention is 'none': no patch looks at another, so there is nothing to draw.")
+    if getattr(config, "attention", "none") == "none":
+        raise ValueError("This network has no attention: no patch looks at another, so there is nothing to draw.")
     counts = {"block": config.depth, "head": config.num_heads}
     for name, count in counts.items():
         given = getattr(options, name)

@@ -195,7 +195,7 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
     if options.max_samples < 1:
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
     model = load_trained(path)
-    if model.config.attention == "none" or model.config.neuron in ("relu", "gelu"):
+    if getattr(model.config, "attention", "none") == "none" or model.config.neuron in ("relu", "gelu"):
         raise ValueError(f"{path} has no neurons that read a product of Q, K and V; name another.")
     data = open_data(model, options.data or data_path(path))
     found = []

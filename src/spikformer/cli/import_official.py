@@ -1,8 +1,9 @@
-"""Convert weights of published code (Spikformer and its successors) into ours. Nothing in a checkpoint is executed.
+"""Convert weights of published code (Spikformer, successors, SEW-ResNet) to ours. Nothing in a checkpoint is executed.
 
 Example: spikformer import model_best.pth.tar --num-heads 12 --output spikformer_4_384.safetensors
 Example: spikformer import model_best.pth.tar --num-heads 12 --data-set cifar10 --data DIR --image-size 32
 Example: spikformer import checkpoint.pth --num-heads 8 --preset spikingformer_8_512_imagenet
+Example: spikformer import sew34_checkpoint.pth --image-size 224
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 class Options:
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A .pth, .pth.tar or .safetensors file."""
-    num_heads: int
-    """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
+    num_heads: int | None = None
+    """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS.
+    Residual networks have none."""
     preset: str | None = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
+    join: Literal["add", "and", "iand"] | None = None
+    """How blocks of a SEW network join spikes, if not by the preset's add."""
     output: Path | None = None
     """Where to write; by default beside the source, ending in .spikformer.safetensors."""
     time_steps: int | None = None
@@ -51,12 +55,14 @@ def run(options: Options) -> int:
         raise ValueError(f"--output must be another file than the source and end in .safetensors, got {output}.")
     if options.data is not None and options.data_set is None:
         raise ValueError("--data is for the set that --data-set names; give both, or neither.")
+    untold = {} if options.join is None else {"join": options.join}
     model = from_official(
         options.source,
         num_heads=options.num_heads,
         preset=options.preset,
         time_steps=options.time_steps,
         image_size=options.image_size,
+        **untold,
     )
     if options.data_set is not None:
         _note_data(model, options.data_set, options.data)
@@ -66,10 +72,8 @@ def run(options: Options) -> int:
         print(json.dumps({"output": str(output), "parameters": parameters, "config": model.config.to_dict()}))
         return 0
     config = model.config
-    say(
-        f"{config.title}: {parameters:,} parameters, {options.num_heads} heads, "
-        f"T = {config.time_steps}, {config.num_classes} classes."
-    )
+    heads = "" if options.num_heads is None else f"{options.num_heads} heads, "
+    say(f"{config.title}: {parameters:,} parameters, {heads}T = {config.time_steps}, {config.num_classes} classes.")
     say(f"Wrote {output}")
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from math import prod
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from spikformer.messages import shown
@@ -36,7 +37,7 @@ Surrogate = Literal["sigmoid", "arctan"]
 LinearInit = Literal["trunc_normal", "torch"]
 
 _LARGEST_ACTIVATION = 1 << 28  # numbers of one sample in one layer, over all time steps: 1 GiB in float32
-_CONVENTIONAL = ("relu", "gelu")
+CONVENTIONAL = ("relu", "gelu")
 CHOICES: dict[str, list[str]] = {"neuron": [*get_args(Neuron)], "attention": [*get_args(Attention)]}
 """Words that fields may hold; registering adds to them."""
 
@@ -52,7 +53,7 @@ class NetworkConfig:
     """What the configs of all architectures share: input, classes, time and neurons.
 
     An architecture's own config derives from it, adds its fields, and extends `check`, `patch_size`,
-    `largest_activation` and `fewest_tensors`.
+    `largest_activation`, `fewest_tensors` and `miniature`.
     """
 
     image_size: tuple[int, int] | None = (32, 32)
@@ -103,7 +104,7 @@ class NetworkConfig:
                     "a neuron at rest would never stop firing.",
                 )
         spiking = ("tau", *self._thresholds(), "v_reset", "surrogate", "surrogate_alpha", "detach_reset")
-        idle = spiking if self.neuron in _CONVENTIONAL else ("tau",) if self.neuron == "if" else ()
+        idle = spiking if self.neuron in CONVENTIONAL else ("tau",) if self.neuron == "if" else ()
         for field in fields(self):
             if field.name in idle and getattr(self, field.name) != field.default:
                 raise FieldError(
@@ -124,6 +125,18 @@ class NetworkConfig:
         return 1
 
     @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the last map, whose positions are tokens; None where the image size is open."""
+        if self.image_size is None:
+            return None
+        height, width = self.image_size
+        return height // self.patch_size, width // self.patch_size
+
+    @property
+    def num_tokens(self) -> int | None:
+        return None if self.grid is None else prod(self.grid)
+
+    @property
     def largest_activation(self) -> int:
         """How many numbers the largest layer has for one sample, over all its time steps.
 
@@ -137,6 +150,11 @@ class NetworkConfig:
     def fewest_tensors(self) -> int:
         """A bound on the tensors of a network from below, known before it is built: of a file that means harm, too."""
         return 1
+
+    def miniature(self) -> Self:
+        """The same mathematics in a small network on 3×4 patches, for checks and tests."""
+        image_size = (3 * self.patch_size, 4 * self.patch_size)
+        return replace(self, image_size=image_size, time_steps=min(self.time_steps, 4))
 
     # To and from plain data, for files and overrides.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from spikformer.config.network import CHOICES, Attention, NetworkConfig
 from spikformer.messages import shown
@@ -70,18 +70,6 @@ class TransformerConfig(NetworkConfig):
         return round(self.embed_dim * self.mlp_ratio)
 
     @property
-    def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of tokens; None where the image size is open."""
-        if self.image_size is None:
-            return None
-        height, width = self.image_size
-        return height // self.patch_size, width // self.patch_size
-
-    @property
-    def num_tokens(self) -> int | None:
-        return None if self.grid is None else prod(self.grid)
-
-    @property
     def num_parameters(self) -> int:
         """Of the network, from its sizes alone; parameters of neurons (`plif`) are not among them."""
         width, hidden = self.embed_dim, self.mlp_dim
@@ -105,6 +93,10 @@ class TransformerConfig(NetworkConfig):
     @property
     def fewest_tensors(self) -> int:
         return self.depth + len(self.pool_stages)
+
+    def miniature(self) -> Self:
+        embed_dim = 8 * self.num_heads if self.num_heads > 8 else 64
+        return super().miniature().override(embed_dim=embed_dim, depth=min(self.depth, 2))
 
     def check(self) -> None:
         super().check()

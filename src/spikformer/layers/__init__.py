@@ -4,6 +4,7 @@ from spikformer.layers.attention import AttentionVariant, SpikingSelfAttention, 
 from spikformer.layers.block import EncoderBlock, SpikingMLP
 from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
 from spikformer.layers.linear import Linear, LinearNorm, PreActivationLinear, SpikingLinear, batch_invariant
+from spikformer.layers.residual import MaxPool, ResidualBlock, Stage
 from spikformer.layers.stem import PatchSplitting, SpikingPatchSplitting, spiking_stages
 from spikformer.layers.time import Stream, StreamState
 
@@ -13,14 +14,17 @@ __all__ = [
     "EncoderBlock",
     "Linear",
     "LinearNorm",
+    "MaxPool",
     "PatchSplitting",
     "PreActivationConv",
     "PreActivationLinear",
+    "ResidualBlock",
     "SpikingConv",
     "SpikingLinear",
     "SpikingMLP",
     "SpikingPatchSplitting",
     "SpikingSelfAttention",
+    "Stage",
     "Stream",
     "StreamState",
     "TokenMixing",

@@ -23,7 +23,8 @@ class Conv2d(nn.Conv2d):
 class ConvNorm(nn.Module):
     """BN(Conv(x)) on [T, B, C, H, W], max-pooled if `pooled`: the current of a neuron, or a membrane to add to.
 
-    Padded by half a kernel, so that a stride of s reads positions 0, s, 2s, …
+    Padded by half a kernel, so that a stride of s reads positions 0, s, 2s, … `copies_counted` is whether the running
+    variance counts a static image T times, as if each copy were normalised, or once.
     """
 
     def __init__(
@@ -36,17 +37,19 @@ class ConvNorm(nn.Module):
         stride: int = 1,
         groups: int = 1,
         bias: bool = False,
+        copies_counted: bool = True,
     ) -> None:
         super().__init__()
         self.conv = Conv2d(
             in_channels, out_channels, kernel_size, stride, padding=kernel_size // 2, groups=groups, bias=bias
         )
         self.norm = nn.BatchNorm2d(out_channels)
-        self.pooled = pooled
+        self.pooled, self.copies_counted = pooled, copies_counted
 
     def current(self, x: Tensor, repeats: int = 1) -> Tensor:
         """One step of input with `repeats` T is repeated T times: convolution, norm and pool are computed once."""
-        samples = batch_norm(self.norm, self.conv(channels_last(merge_time(x))), repeats)
+        copies = repeats if self.copies_counted else 1
+        samples = batch_norm(self.norm, self.conv(channels_last(merge_time(x))), copies)
         current = split_time(halve(samples) if self.pooled else samples, x.shape[0])
         return repeat_over_time(current, x.shape[0] * repeats)
 
@@ -66,8 +69,16 @@ class SpikingConv(ConvNorm):
         *,
         kernel_size: int = 3,
         stride: int = 1,
+        copies_counted: bool = True,
     ) -> None:
-        super().__init__(in_channels, out_channels, pooled=pool_after == "norm", kernel_size=kernel_size, stride=stride)
+        super().__init__(
+            in_channels,
+            out_channels,
+            pooled=pool_after == "norm",
+            kernel_size=kernel_size,
+            stride=stride,
+            copies_counted=copies_counted,
+        )
         self.neuron = neuron()
         self.pools_spikes = pool_after == "neuron"
 

@@ -4,12 +4,18 @@ from spikformer.layers.time import StreamState
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.files import load, save
 from spikformer.models.importers import from_official
+from spikformer.models.max_resnet import MaxResNet
 from spikformer.models.registry import build_model, create_model, register_architecture
+from spikformer.models.sew_event_net import SEWEventNet
+from spikformer.models.sew_resnet import SEWResNet
 from spikformer.models.spike_driven_transformer import SpikeDrivenTransformer
 from spikformer.models.spikformer import Spikformer
 from spikformer.models.spikingformer import Spikingformer
 
 __all__ = [
+    "MaxResNet",
+    "SEWEventNet",
+    "SEWResNet",
     "SpikeDrivenTransformer",
     "Spikformer",
     "SpikingNetwork",

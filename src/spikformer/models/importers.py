@@ -1,8 +1,8 @@
-"""Published checkpoints, of Spikformer and its successors, as our models.
+"""Published checkpoints, of Spikformer, its successors and SEW-ResNet, as our models.
 
-The naming (see `official_names`) and the sizes follow from the keys and shapes; the number of heads does not, so it is
-asked for. Where names and shapes fit several published networks that compute differently, the preset is asked for, too.
-What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
+The naming (see `official_names`, `residual_names`) and the sizes follow from the keys and shapes; the number of heads
+does not, so it is asked for. Where names and shapes fit several published networks that compute differently, the preset
+is asked for, too. What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
 """
 
 from __future__ import annotations
@@ -19,30 +19,47 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spikformer.config import TransformerConfig
+from spikformer.config import NetworkConfig
 from spikformer.io import check_is_file
 from spikformer.messages import printable
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
 from spikformer.models.official_names import NAMINGS, Naming
+from spikformer.models.residual_names import RESIDUAL_NAMINGS, ResidualNaming, without_wrappers
 from spikformer.presets import get_preset
 
 logger = logging.getLogger(__name__)
 
+AnyNaming = Naming | ResidualNaming
+
 _LONGEST_NAME = 200  # of a tensor
-_UNTOLD = ("pool_stages", "pool_after", "tau", "attention", "attention_scale", "time_steps", "linear_init")
+_UNTOLD = (
+    "pool_stages",
+    "pool_after",
+    "tau",
+    "attention",
+    "attention_scale",
+    "time_steps",
+    "linear_init",
+    "stem_stride",
+    "stem_pool",
+)
 
 
 def from_official(
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
-    num_heads: int,
+    num_heads: int | None = None,
     preset: str | None = None,
     time_steps: int | None = None,
     image_size: int | tuple[int, int] | None = None,
+    **untold: Any,
 ) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
+
+    `num_heads` is needed for transformers. `untold` are further fields of the config that no weight tells and in which
+    the trained network differed from its preset, such as `join="iand"` of a SEW-ResNet.
 
     `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
     several. The image size is taken from the training arguments or the position embedding where the checkpoint has
@@ -67,35 +84,41 @@ def from_official(
         for key, tensor in state.items()
         if key not in never_used and (own := naming.translate(key))
     }
-    sizes = _sizes(tensors, name)
+    sizes = _sizes(naming, tensors, name)
     like = _preset(naming, preset, sizes, name)
-    _check_heads(num_heads, arguments, sizes["embed_dim"], state, name)
+    neutral: dict[str, Any] = {"image_size": (like.patch_size,) * 2}
+    if hasattr(like, "num_heads"):
+        _check_heads(num_heads, arguments, sizes["embed_dim"], state, name)
+        neutral["num_heads"] = 1
+    if num_heads is not None:
+        untold["num_heads"] = num_heads
     trained_steps = arguments.get("time_step", arguments.get("T", like.time_steps))
-    trained_size = arguments.get("img_size", _size_by_position(state, like, name))
+    trained_size = arguments.get("img_size", sizes.get("image_size", _size_by_position(state, like, name)))
     if hasattr(like, "qkv_bias"):
         sizes["qkv_bias"] = "blocks.0.attention.query.linear.bias" in tensors
     try:
-        like = like.override(num_heads=1, image_size=(like.patch_size,) * 2, **sizes)
+        like = like.override(**neutral | sizes)
     except ValueError as error:
         raise ValueError(f"{name} has sizes that no network can have: {error}") from None
     config = like.override(
-        num_heads=num_heads,
+        **untold,
         time_steps=trained_steps if time_steps is None else time_steps,
         image_size=trained_size if image_size is None else image_size,
     )
     return assemble(config, tensors, name)
 
 
-def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> Naming:
+def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> AnyNaming:
     """The naming of a checkpoint's tensors."""
-    for naming in NAMINGS:
-        if all(sign in state for sign in naming.signs):
+    known, names = (*NAMINGS, *RESIDUAL_NAMINGS), {without_wrappers(key) for key in state}
+    for naming in known:
+        if all(sign in names for sign in naming.signs):
             return naming
-    known = ", ".join(naming.title for naming in NAMINGS)
-    raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {known}.")
+    titles = ", ".join(naming.title for naming in known)
+    raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {titles}.")
 
 
-def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> TransformerConfig:
+def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> Any:
     """The config of the published network that the weights are of; its sizes may be others."""
     known = {preset: get_preset(preset).config for preset in naming.presets}
     if wanted is not None:
@@ -122,13 +145,17 @@ def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: 
     return first
 
 
-def _same_mathematics(config: TransformerConfig, other: TransformerConfig) -> bool:
-    return all(getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD)
+def _same_mathematics(config: NetworkConfig, other: NetworkConfig) -> bool:
+    return type(config) is type(other) and all(
+        getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD
+    )
 
 
 def _check_heads(
-    num_heads: int, arguments: Mapping[str, int], embed_dim: int, state: Mapping[str, Tensor], name: str
+    num_heads: int | None, arguments: Mapping[str, int], embed_dim: int, state: Mapping[str, Tensor], name: str
 ) -> None:
+    if num_heads is None:
+        raise ValueError(f"{name} does not tell the number of its heads; pass num_heads= (--num-heads).")
     mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
     told = arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
     if told != num_heads:
@@ -146,26 +173,20 @@ def _as_ours(own_name: str, tensor: Tensor) -> Tensor:
         tensor = tensor.reshape(tensor.shape[:2])  # 1×1 kernels
     if own_name.endswith(".num_batches_tracked") and tensor.ndim == 0:
         tensor = tensor.long()  # a cast of the whole file may have made counters float
+    if own_name.endswith(".gain_logit") and tensor.numel() == 1:
+        tensor = tensor.reshape(())
     return tensor.clone()
 
 
-def _sizes(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
+def _sizes(naming: AnyNaming, tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
     """The fields of a config that weights tell."""
     try:
-        hidden, embed_dim = tensors["blocks.0.mlp.hidden.linear.weight"].shape
-        return {
-            "num_classes": len(tensors["head.weight"]),
-            "in_channels": tensors["stem.stages.0.conv.weight"].shape[1],
-            "embed_dim": embed_dim,
-            "mlp_ratio": hidden / embed_dim,
-            "depth": 1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d{1,9})\.", key))),
-            "neuron": "plif" if "stem.stages.0.neuron.gain_logit" in tensors else "lif",
-        }
+        return naming.sizes(tensors)
     except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{name} lacks what tells its sizes ({error}).") from None
 
 
-def _size_by_position(state: Mapping[str, Tensor], preset: TransformerConfig, name: str) -> int | None:
+def _size_by_position(state: Mapping[str, Tensor], preset: NetworkConfig, name: str) -> int | None:
     """Of a square picture, by its number of tokens."""
     if "pos_embed" not in state:
         return None
@@ -179,7 +200,9 @@ def _size_by_position(state: Mapping[str, Tensor], preset: TransformerConfig, na
 def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
     state = weights_in(checkpoint)
     if not isinstance(state, Mapping) or not state or not all(isinstance(x, Tensor) for x in state.values()):
-        raise ValueError(f"{name} holds no weights: expected tensors by name, or an entry state_dict or model of them.")
+        raise ValueError(
+            f"{name} holds no weights: expected tensors by name, or an entry state_dict, model or net of them."
+        )
     for key, tensor in state.items():
         if len(str(key)) > _LONGEST_NAME or not str(key).isprintable():
             raise ValueError(f"{name} holds a tensor called {printable(key)}; it is damaged or not a checkpoint.")
@@ -187,7 +210,10 @@ def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
             raise ValueError(f"{name}: {key} has no plain values; convert it with .to_dense() or .dequantize().")
         if tensor.nbytes > tensor.untyped_storage().nbytes():
             raise ValueError(f"{name}: {key} is expanded to {list(tensor.shape)}; make it .contiguous().")
-    return {str(key).removeprefix("module."): tensor for key, tensor in state.items()}
+    names = {without_wrappers(str(key)): tensor for key, tensor in state.items()}
+    if len(names) < len(state):
+        raise ValueError(f"{name} holds tensors whose names differ in 'module.' alone; it is not one network's.")
+    return names
 
 
 def _read(path: Path) -> Mapping[str, Any]:

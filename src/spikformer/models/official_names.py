@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
 
 _BLOCK = re.compile(r"block\.(\d{1,9})\.(.+)")
 _LEAVES = {"w": "gain_logit"}  # of a neuron with a learnable τ
@@ -68,6 +71,18 @@ class Naming:
     never_used: re.Pattern[str]
     """Tensors that the authors' networks carry and never use."""
     others: Mapping[str, str] = field(default_factory=dict)
+
+    def sizes(self, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+        """The fields of a config that weights under our names tell."""
+        hidden, embed_dim = tensors["blocks.0.mlp.hidden.linear.weight"].shape
+        return {
+            "num_classes": len(tensors["head.weight"]),
+            "in_channels": tensors["stem.stages.0.conv.weight"].shape[1],
+            "embed_dim": embed_dim,
+            "mlp_ratio": hidden / embed_dim,
+            "depth": 1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d{1,9})\.", key))),
+            "neuron": "plif" if "stem.stages.0.neuron.gain_logit" in tensors else "lif",
+        }
 
     def translate(self, key: str) -> str:
         """Our name of a tensor or neuron: "block.0.attn.q_bn.bias" is "blocks.0.attention.query.norm.bias"."""

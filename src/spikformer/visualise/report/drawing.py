@@ -140,11 +140,25 @@ def draw_events(run: Run, name: str = "events") -> Drawing:
 
 def layer_title(name: str) -> str:
     """A layer as people call it, counted from 1 as blocks and steps are: "block 1, query"."""
-    room, _, rest = name.removesuffix(".neuron").removesuffix(".linear").removesuffix(".conv").partition(".")
+    name = name.removesuffix(".neuron").removesuffix(".linear").removesuffix(".conv")
+    room, _, rest = name.partition(".")
     number, _, inner = rest.partition(".")
     if room == "blocks" and number.isdecimal():
         inner = inner.removeprefix("attention.").removeprefix("mlp.")
         return f"block {int(number) + 1}, {inner}"
-    if room == "stem":
+    if room == "stem" and rest:
         return f"stem, {f'stage {int(inner) + 1}' if number == 'stages' else rest}"
-    return name
+    return _counted_from_one(name)
+
+
+def _counted_from_one(name: str) -> str:
+    """Of parts in numbered lists: "stages.0.1.layers.0" is "stage 1, block 2, layer 1"."""
+    titles: list[str] = []
+    for part in name.split("."):
+        if not part.isdecimal():
+            titles.append(part)
+        elif titles and titles[-1].endswith("s"):
+            titles[-1] = f"{titles[-1].removesuffix('s')} {int(part) + 1}"
+        else:
+            titles.append(f"block {int(part) + 1}")
+    return ", ".join(titles)
