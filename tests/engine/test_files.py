@@ -6,7 +6,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
+from tests.engine.drawn import NEURONS
 
 import spikformer as sf
-from spikformer.engine.file import is_engine_file
+from spikformer.engine.file import is_engine_file, read_compiled, write_compiled
+from spikformer.engine.ops import OPS, Neuron
+from spikformer.engine.program import Builder, Compiled, Program
 
 pytestmark = pytest.mark.core
 
@@ -85,7 +88,7 @@ def change(path: Path, target: Path, tensors: dict | None = None, metadata: dict
     ("tensors", "metadata", "sentence"),
     [
         ({}, {"format": "spikformer"}, r"bad\.engine holds weights, not an engine"),
-        ({}, {"format_version": "3"}, "has format version '3', this release reads up to 2; update"),
+        ({}, {"format_version": "4"}, "has format version '4', this release reads up to 3; update"),
         ({}, {"format_version": "1"}, r"bad\.engine was compiled by an older release"),
         ({}, {"format_version": "x"}, "has format version 'x'"),
         ({}, {"config": "[" * 100_000}, r"bad\.engine holds no readable config"),
@@ -139,6 +142,9 @@ def test_neurons_that_cannot_be(saved: Path, tmp_path: Path, constants: object) 
         lambda program: program["ops"][0].update(inputs=[5]),
         lambda program: program["ops"][0].update(inputs=["0"]),
         lambda program: program["ops"][0].update(name=3),
+        lambda program: program["ops"][0].update(stride=3),
+        lambda program: program["ops"][0].update(stride=True),
+        lambda program: program["ops"][0].update(dilation=2),
         lambda program: op_of(program, "blocks.0.attention.mixing").update(num_heads=3),
         lambda program: op_of(program, "blocks.0.attention.mixing").update(scale=1e300),
         lambda program: op_of(program, "blocks.0.attention.mixing").update(scale="1"),
@@ -151,6 +157,41 @@ def test_neurons_that_cannot_be(saved: Path, tmp_path: Path, constants: object) 
 def test_programs_that_cannot_be(saved: Path, tmp_path: Path, change: Callable[[dict], object]) -> None:
     with pytest.raises(ValueError, match=r"f\.engine is damaged"):
         sf.load_engine(forge(saved, tmp_path / "f.engine", change))
+
+
+def test_a_file_of_the_version_without_strides_is_read_as_it_was(saved: Path, tmp_path: Path) -> None:
+    program = json.loads(metadata_of(saved)["program"])
+    for op in program["ops"]:
+        if op["op"] in ("convolve", "pool"):
+            op.pop("stride", None)
+            op.pop("kernel", None)
+    older = {"format_version": "2", "program": json.dumps(program)}
+    ours, kept = sf.load_engine(change(saved, tmp_path / "older.engine", metadata=older)), sf.load_engine(saved)
+    x = np.random.default_rng(0).standard_normal((2, 1, *kept.config.image_size), dtype=np.float32)
+    np.testing.assert_array_equal(ours(x), kept(x))
+
+
+def test_a_program_of_every_op_is_kept(tmp_path: Path) -> None:
+    """Their scalars: counts, flags, a scale, a neuron."""
+    build, zeros = Builder(), np.zeros(8, np.float32)
+    current = build.convolve("convolve", 0, np.ones((8, 7, 7, 2), np.float32), zeros, 2)
+    x = build.fire("fire", current, Neuron(0.5, 1, 1, 0))
+    x = build.fire("local", build.convolve_depthwise("depthwise", x, np.ones((3, 3, 8), np.float32), zeros), NEURONS[1])
+    gate = build.fire("gate", build.sum_heads("sum_heads", x, 2), Neuron(1, 0, 0.5, 0))
+    x = build.conjunction("and", build.dilate_heads("dilate_heads", build.dilate("dilate", x), 2), gate, 2, True)
+    build.pool_tokens("pool_tokens", x, 3)
+    mixed = build.fire("mixed", build.attend("attend", x, x, x, 2, 0.25), NEURONS[2])
+    counts = build.pool("pool", build.add("add", x, mixed), 2)
+    build.sum_tokens("sum_tokens", mixed)
+    build.read_out("head", build.mean("mean", counts), np.ones((3, 8), np.float32), zeros[:3])
+    program = Program(tuple(build.ops), 2, 4, (8, 12))
+    assert {type(op) for op in program.ops} == set(OPS.values())
+    write_compiled(Compiled(program), tmp_path / "net.engine")
+    read = read_compiled(tmp_path / "net.engine").program
+    for ours, kept in zip(read.ops, program.ops, strict=True):
+        assert type(ours) is type(kept)
+        for field in fields(kept):
+            np.testing.assert_array_equal(getattr(ours, field.name), getattr(kept, field.name))
 
 
 def test_the_largest_numbers_that_are_read_give_finite_answers(saved: Path, tmp_path: Path) -> None:

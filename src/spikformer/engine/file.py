@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_ten
 from spikformer.validation import shown
 
 FORMAT = "spikformer-engine"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+"""Since 3, convolutions have strides and pools have kernels; a file of version 2 has neither, and is read as it was."""
+_OLDEST_VERSION = 2
 
 
 def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
@@ -71,7 +74,7 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
     path = Path(path)
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
-        if int(file.metadata["format_version"]) < FORMAT_VERSION:
+        if int(file.metadata["format_version"]) < _OLDEST_VERSION:
             raise ValueError(
                 f"{path} was compiled by an older release, which had no programs; compile the weights again."
             )
@@ -141,15 +144,16 @@ def _op(described: dict[str, Any], arrays: _Arrays) -> Op:
     if kind is None or not isinstance(name, str):
         raise ValueError(f"it holds an unknown op {shown(described.get('op'))}.")
     values: dict[str, Any] = {"name": name, "inputs": tuple(_count(number, 0) for number in described["inputs"])}
-    for each in fields(kind):
+    known = {each.name: each for each in fields(kind)}
+    if unknown := set(described) - {"op", *known}:
+        raise ValueError(f"{shown(name)} has {shown(min(unknown))}, which its op does not know.")
+    for each in known.values():
         if each.name in kind.arrays:
             values[each.name] = arrays.take(f"{name}.{each.name}")
-        elif each.name == "neuron":
-            values["neuron"] = Neuron(*(_number(constant) for constant in described["neuron"]))
-        elif each.name == "scale":
-            values["scale"] = _number(described["scale"])
-        elif each.name not in values:
-            values[each.name] = _count(described[each.name])
+        elif each.name in values or (each.name not in described and each.default is not MISSING):
+            continue
+        else:
+            values[each.name] = _SCALARS[str(each.type)](described[each.name])
     return kind(**values)
 
 
@@ -163,3 +167,17 @@ def _number(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError(f"it holds {shown(value)} where a number belongs.")
     return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"it holds {shown(value)} where true or false belongs.")
+    return value
+
+
+def _neuron(value: Any) -> Neuron:
+    return Neuron(*(_number(constant) for constant in value))
+
+
+_SCALARS: dict[str, Callable[[Any], Any]] = {"int": _count, "float": _number, "bool": _flag, "Neuron": _neuron}
+"""How a field that is no array is read, by its annotation."""

@@ -8,22 +8,45 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from spikformer.engine.ops import Add, Attend, Convolve, Fire, Pool, PoolTokens, ReadOut
+from spikformer.engine.ops import (
+    Add,
+    And,
+    Attend,
+    Convolve,
+    DepthwiseConvolve,
+    Dilate,
+    DilateHeads,
+    Fire,
+    Mean,
+    Pool,
+    PoolTokens,
+    ReadOut,
+    SumHeads,
+    SumTokens,
+)
 from spikformer.engine.program import Program
 from spikformer.engine.reference import (
     Floats,
     Spikes,
     add_floats_reference,
     add_spikes_reference,
+    and_spikes_reference,
     attend_reference,
     count_linear_reference,
     dense_linear_reference,
+    depthwise_linear_reference,
+    dilate_heads_reference,
     fire_reference,
+    mean_reference,
+    pool_counts_reference,
     pool_floats_reference,
     pool_map_reference,
     pool_tokens_reference,
     read_out_floats_reference,
     read_out_reference,
+    spread_heads_reference,
+    sum_heads_reference,
+    sum_spikes_reference,
 )
 
 
@@ -45,14 +68,20 @@ def _convolve(op: Convolve, time_steps: int, x: NDArray) -> Floats:
     reach = op.kernel // 2
     padded = np.pad(x, ((0, 0), (0, 0), (reach, reach), (reach, reach), (0, 0)))
     windows = sliding_window_view(padded, (op.kernel, op.kernel), axis=(2, 3))  # [T, B, H, W, C, k, k]
-    rows = np.moveaxis(windows, 4, 6).reshape(*x.shape[:4], -1)  # [T, B, H, W, k·k·C]
+    windows = np.moveaxis(windows[:, :, :: op.stride, :: op.stride], 4, 6)
+    rows = windows.reshape(*windows.shape[:4], -1)  # [T, B, H, W, k·k·C]
     weights = op.weights.reshape(len(op.weights), -1)
     if x.dtype == np.float32:
-        currents = dense_linear_reference(rows.reshape(-1, rows.shape[-1]), weights).reshape(*x.shape[:4], -1)
+        currents = dense_linear_reference(rows.reshape(-1, rows.shape[-1]), weights).reshape(*rows.shape[:4], -1)
     else:
         counts = np.moveaxis(rows.reshape(len(x), -1, rows.shape[-1]), 0, 1).astype(np.uint8)  # [rows, T, K]
-        currents = np.moveaxis(count_linear_reference(counts, weights), 1, 0).reshape(*x.shape[:4], -1)
+        currents = np.moveaxis(count_linear_reference(counts, weights), 1, 0).reshape(*rows.shape[:4], -1)
     return currents + op.bias
+
+
+def _convolve_depthwise(op: DepthwiseConvolve, time_steps: int, x: NDArray) -> Floats:
+    samples = [depthwise_linear_reference(np.moveaxis(sample, 0, 2), op.weights) for sample in np.moveaxis(x, 1, 0)]
+    return np.moveaxis(np.stack(samples), 3, 0) + op.bias  # [B, H, W, T, C] to [T, B, H, W, C]
 
 
 def _fire(op: Fire, time_steps: int, x: NDArray) -> Spikes:
@@ -61,7 +90,12 @@ def _fire(op: Fire, time_steps: int, x: NDArray) -> Spikes:
 
 
 def _pool(op: Pool, time_steps: int, x: NDArray) -> NDArray:
-    return _each(pool_map_reference if x.dtype == bool else pool_floats_reference, x)
+    twins: dict[str, Callable[..., NDArray]] = {
+        "b": pool_map_reference,
+        "u": pool_counts_reference,
+        "f": pool_floats_reference,
+    }
+    return _each(lambda sample: twins[x.dtype.kind](sample, op.kernel), x)
 
 
 def _pool_tokens(op: PoolTokens, time_steps: int, x: NDArray) -> NDArray:
@@ -69,10 +103,42 @@ def _pool_tokens(op: PoolTokens, time_steps: int, x: NDArray) -> NDArray:
     return pooled.reshape(x.shape)
 
 
+def _dilate(op: Dilate, time_steps: int, x: NDArray) -> NDArray:
+    return _each(lambda sample: pool_map_reference(sample, 3, 1), x)
+
+
+def _dilate_heads(op: DilateHeads, time_steps: int, x: NDArray) -> NDArray:
+    dilated = _each(lambda sample: dilate_heads_reference(sample.reshape(-1, x.shape[-1]), op.num_heads), x)
+    return dilated.reshape(x.shape)
+
+
 def _add(op: Add, time_steps: int, stream: NDArray, x: NDArray) -> NDArray:
     if stream.dtype == np.float32:
         return add_floats_reference(stream, x)
     return add_spikes_reference(x, stream.astype(np.uint8))
+
+
+def _and(op: And, time_steps: int, x: NDArray, mask: NDArray) -> Spikes:
+    if mask.shape[-1] != x.shape[-1]:
+        mask = spread_heads_reference(mask, x.shape[-1] // op.num_heads)
+    return and_spikes_reference(x, np.broadcast_to(mask, x.shape), op.inverted)
+
+
+def _over_tokens(twin: Callable[[NDArray], NDArray], x: NDArray) -> Floats:
+    """A sum over positions as a map of one, [T, B, 1, 1, C]."""
+    return _each(lambda sample: twin(sample.reshape(-1, x.shape[-1])), x)[:, :, None, None].astype(np.float32)
+
+
+def _sum_tokens(op: SumTokens, time_steps: int, x: NDArray) -> Floats:
+    return _over_tokens(sum_spikes_reference, x)
+
+
+def _sum_heads(op: SumHeads, time_steps: int, x: NDArray) -> Floats:
+    return sum_heads_reference(x, op.num_heads)
+
+
+def _mean(op: Mean, time_steps: int, x: NDArray) -> Floats:
+    return _over_tokens(mean_reference, x)
 
 
 def _attend(op: Attend, time_steps: int, query: NDArray, key: NDArray, value: NDArray) -> Floats:
@@ -86,7 +152,7 @@ def _attend(op: Attend, time_steps: int, query: NDArray, key: NDArray, value: ND
 
 
 def _read_out(op: ReadOut, time_steps: int, x: NDArray) -> Floats:
-    head = read_out_floats_reference if x.dtype == np.float32 else read_out_reference
+    head = read_out_floats_reference if x.dtype == np.float32 else read_out_reference  # of counts, or of spikes
     logits = _each(lambda tokens: head(tokens.reshape(-1, x.shape[-1]), op.weights, op.bias), x)
     return np.broadcast_to(logits, (time_steps, *logits.shape[1:]))[:, :, None, None]
 
@@ -98,10 +164,17 @@ def _each(function: Callable[[NDArray], NDArray], x: NDArray) -> NDArray:
 
 _RUN: dict[type, Callable[..., NDArray]] = {
     Convolve: _convolve,
+    DepthwiseConvolve: _convolve_depthwise,
     Fire: _fire,
     Pool: _pool,
     PoolTokens: _pool_tokens,
+    Dilate: _dilate,
+    DilateHeads: _dilate_heads,
     Add: _add,
+    And: _and,
+    SumTokens: _sum_tokens,
+    SumHeads: _sum_heads,
+    Mean: _mean,
     Attend: _attend,
     ReadOut: _read_out,
 }

@@ -17,14 +17,21 @@ from spikformer.config import NetworkConfig
 from spikformer.engine.ops import (
     MAX_SUM,
     Add,
+    And,
     Attend,
     Convolve,
+    DepthwiseConvolve,
+    Dilate,
+    DilateHeads,
     Fire,
+    Mean,
     Neuron,
     Op,
     Pool,
     PoolTokens,
     ReadOut,
+    SumHeads,
+    SumTokens,
     Value,
     expect,
 )
@@ -102,20 +109,42 @@ class Builder:
         self.ops.append(op)
         return len(self.ops)
 
-    def convolve(self, name: str, x: int, weights: np.ndarray, bias: np.ndarray) -> int:
-        return self(Convolve(name, (x,), weights, bias))
+    def convolve(self, name: str, x: int, weights: np.ndarray, bias: np.ndarray, stride: int = 1) -> int:
+        return self(Convolve(name, (x,), weights, bias, stride))
+
+    def convolve_depthwise(self, name: str, x: int, weights: np.ndarray, bias: np.ndarray) -> int:
+        return self(DepthwiseConvolve(name, (x,), weights, bias))
 
     def fire(self, name: str, x: int, neuron: Neuron) -> int:
         return self(Fire(name, (x,), neuron))
 
-    def pool(self, name: str, x: int) -> int:
-        return self(Pool(name, (x,)))
+    def pool(self, name: str, x: int, kernel: int = 3) -> int:
+        return self(Pool(name, (x,), kernel))
 
     def pool_tokens(self, name: str, x: int, kernel: int) -> int:
         return self(PoolTokens(name, (x,), kernel))
 
+    def dilate(self, name: str, x: int) -> int:
+        return self(Dilate(name, (x,)))
+
+    def dilate_heads(self, name: str, x: int, num_heads: int) -> int:
+        return self(DilateHeads(name, (x,), num_heads))
+
     def add(self, name: str, stream: int, x: int) -> int:
         return self(Add(name, (stream, x)))
+
+    def conjunction(self, name: str, x: int, mask: int, num_heads: int = 1, inverted: bool = False) -> int:
+        """The op `And`, whose name is a keyword."""
+        return self(And(name, (x, mask), num_heads, inverted))
+
+    def sum_tokens(self, name: str, x: int) -> int:
+        return self(SumTokens(name, (x,)))
+
+    def sum_heads(self, name: str, x: int, num_heads: int) -> int:
+        return self(SumHeads(name, (x,), num_heads))
+
+    def mean(self, name: str, x: int) -> int:
+        return self(Mean(name, (x,)))
 
     def attend(self, name: str, query: int, key: int, value: int, num_heads: int, scale: float) -> int:
         return self(Attend(name, (query, key, value), num_heads, scale))

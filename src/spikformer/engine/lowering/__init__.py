@@ -1,6 +1,7 @@
 """From a config and its trained arrays to a program: the only code of the engine that knows an architecture."""
 
 from spikformer.engine.lowering.arrays import Arrays
+from spikformer.engine.lowering.layers import Layers
 from spikformer.engine.lowering.registry import (
     architecture_of,
     config_of,
@@ -9,15 +10,20 @@ from spikformer.engine.lowering.registry import (
     lower,
     register_lowering,
 )
+from spikformer.engine.lowering.spike_driven_transformer import lower_spike_driven_transformer
 from spikformer.engine.lowering.spikformer import lower_spikformer
+from spikformer.engine.lowering.spikingformer import lower_spikingformer
 
 __all__ = [
     "Arrays",
+    "Layers",
     "architecture_of",
     "config_of",
     "from_model",
     "from_weights",
     "lower",
+    "lower_spike_driven_transformer",
     "lower_spikformer",
+    "lower_spikingformer",
     "register_lowering",
 ]

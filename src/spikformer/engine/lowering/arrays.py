@@ -13,8 +13,8 @@ import numpy as np
 
 from spikformer.config import NetworkConfig
 from spikformer.engine.ops import Neuron
-from spikformer.engine.program import Builder
 
+NEURONS = ("lif", "if", "plif")
 NORM_EPS = 1e-5  # of every batch norm here; PyTorch's default
 
 Folded = tuple[np.ndarray, np.ndarray]
@@ -47,13 +47,21 @@ class Arrays:
 
     def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> Neuron:
         """A config's neuron, at its usual threshold unless another is given."""
+        if config.neuron not in NEURONS:  # floats between layers are no events, and others have no constants here
+            raise ValueError(
+                f"The engine runs on spikes of {', '.join(NEURONS)}, but this model's neuron is {config.neuron!r}: "
+                "compile a model with one of those, or run this one in PyTorch."
+            )
+        if config.v_reset is None:
+            raise ValueError(
+                "The engine resets to a voltage, but v_reset=None subtracts the threshold: compile a model with a "
+                "v_reset, or run this one in PyTorch."
+            )
         gain, leak = 1 / config.tau, 1.0
         if config.neuron == "plif":
             gain = self.sigmoid(f"{name}.gain_logit")
         elif config.neuron == "if":
             gain, leak = 1.0, 0.0
-        if config.v_reset is None:
-            raise ValueError("The engine resets to a voltage, but v_reset=None subtracts: run this model in PyTorch.")
         return Neuron(gain, leak, config.v_threshold if v_threshold is None else v_threshold, config.v_reset)
 
     def sigmoid(self, name: str) -> float:
@@ -65,16 +73,22 @@ class Arrays:
 
     def linear(self, name: str, outputs: int, channels: int) -> Folded:
         """Weights [outputs, 1, 1, channels] and bias of a linear layer and the norm after it."""
-        return self._folded(
-            name, f"{name}.linear", self.take(f"{name}.linear.weight", outputs, channels)[:, None, None]
-        )
+        weights = self.take(f"{name}.linear.weight", outputs, channels)[:, None, None]
+        return self._folded(name, f"{name}.linear", weights)
 
-    def convolution(self, name: str, outputs: int, channels: int) -> Folded:
-        """Weights [outputs, 3, 3, channels] and bias of a convolution and the norm after it."""
-        weights = self.take(f"{name}.conv.weight", outputs, channels, 3, 3)
+    def convolution(self, name: str, outputs: int, channels: int, kernel: int = 3) -> Folded:
+        """Weights [outputs, kernel, kernel, channels] and bias of a convolution and the norm after it."""
+        weights = self.take(f"{name}.conv.weight", outputs, channels, kernel, kernel)
         return self._folded(name, f"{name}.conv", weights.transpose(0, 2, 3, 1))
 
+    def depthwise(self, name: str, channels: int, kernel: int) -> Folded:
+        """Weights [kernel, kernel, channels] and bias of a depth-wise convolution and the norm after it."""
+        weights = self.take(f"{name}.conv.weight", channels, 1, kernel, kernel)
+        folded, bias = self._folded(name, f"{name}.conv", weights[:, 0])
+        return np.ascontiguousarray(folded.transpose(1, 2, 0)), bias
+
     def _folded(self, name: str, product: str, weights: np.ndarray) -> Folded:
+        """Weights [outputs, …] and bias of a product and the norm after it."""
         outputs = len(weights)
         gamma, beta, mean, variance = (
             self.take(f"{name}.norm.{part}", outputs) for part in ("weight", "bias", "running_mean", "running_var")
@@ -84,12 +98,7 @@ class Arrays:
         shift = beta - mean * scale
         if f"{product}.bias" in self:
             shift = shift + self.take(f"{product}.bias", outputs) * scale
-        return as_float32(weights * scale[:, None, None, None]), as_float32(shift)
-
-
-def spiking(build: Builder, name: str, x: int, folded: Folded, neuron: Neuron) -> int:
-    """SN(BN(x W)): a product, and the neurons that read it."""
-    return build.fire(f"{name}.neuron", build.convolve(name, x, *folded), neuron)
+        return as_float32(weights * scale.reshape(-1, *[1] * (weights.ndim - 1))), as_float32(shift)
 
 
 def as_float32(array: np.ndarray) -> np.ndarray:

@@ -1,16 +1,8 @@
-"""Every kernel of kernels/core/kernels.hpp in plain NumPy: what it computes, for people to read.
-
-    T steps, C channels, K inputs of a row (neighbours times channels), O outputs, N tokens, D features of a head
-
-Spikes are booleans here and bits in the kernels, where 64 channels share a word: `pack_spikes` and `unpack_spikes` are
-the bridge. Integers, their products, bits and sums of events are equal to the kernels' to the last bit, because
-the order of a sum of events is part of its definition. Dense products of floats and the readout are only close.
-"""
+"""Twins of the kernels that list events and multiply, and how spikes are packed into words."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Spikes = NDArray[np.bool_]
@@ -61,6 +53,11 @@ def list_counts_reference(counts: Counts) -> tuple[NDArray[np.uint16], Floats, N
     return indices, of_events[of_events > 0].astype(np.float32), ends
 
 
+def merge_counts_reference(parts: Counts) -> tuple[NDArray[np.uint16], Floats, NDArray[np.uint32]]:
+    """The events of a row of counts made of parts [parts, T ≤ 4, C], with their counts."""
+    return list_counts_reference(np.concatenate(list(parts), axis=1))
+
+
 def spike_linear_reference(spikes: Spikes, weights: Floats) -> Floats:
     """Currents [rows, T, O] = spikes [rows, T, K] · weights [O, K], by adding the weights of events."""
     return count_linear_reference(spikes.astype(np.uint8), weights)
@@ -94,6 +91,20 @@ def _add_one_by_one(weights: Floats, counts: Counts) -> Floats:
     return total
 
 
+def depthwise_linear_reference(spikes: Spikes, weights: Floats) -> Floats:
+    """Currents [H, W, T, C] of a depthwise convolution of spikes [H, W, T, C] with weights [k, k, C], padding ⌊k/2⌋.
+
+    Neighbours are added one by one, row by row of the window.
+    """
+    kernel, (height, width) = len(weights), spikes.shape[:2]
+    reach = kernel // 2
+    padded = np.pad(spikes, ((reach, reach), (reach, reach), (0, 0), (0, 0)))
+    currents = np.zeros(spikes.shape, np.float32)
+    for y, x in np.ndindex(kernel, kernel):
+        currents += np.where(padded[y : y + height, x : x + width], weights[y, x], np.float32(0))
+    return currents
+
+
 def dense_linear_reference(inputs: Floats, weights: Floats) -> Floats:
     """Inputs [rows, K] · weights [O, K], in float64 until the end."""
     return (inputs.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.float32)
@@ -116,104 +127,3 @@ def integer_linear_reference(inputs: Counts, weights: Floats) -> Floats:
         sums = (inputs.astype(np.int64) @ digits.T.astype(np.int64)).astype(np.float32)
         total = (total + sums * scale).astype(np.float32)
     return total
-
-
-def fire_reference(
-    currents: Floats, bias: Floats, neuron: tuple[float, float, float, float], initial: Floats | None = None
-) -> tuple[Spikes, Floats]:
-    """Spikes [T, rows, C] and last voltages [rows, C] of H = V + gain (X + b − leak (V − V_reset)), Θ(H − V_th)."""
-    membranes, voltage = _membranes_and_voltage(currents + bias, neuron, initial)
-    return membranes >= np.float32(neuron[2]), voltage
-
-
-def membranes_reference(currents: Floats, neuron: tuple[float, float, float, float]) -> Floats:
-    """H of the same neurons at each step, before its reset; they begin at rest."""
-    return _membranes_and_voltage(currents, neuron, None)[0]
-
-
-def _membranes_and_voltage(
-    currents: Floats, neuron: tuple[float, float, float, float], initial: Floats | None
-) -> tuple[Floats, Floats]:
-    gain, leak, v_threshold, v_reset = (np.float32(constant) for constant in neuron)
-    voltage = np.full(currents.shape[1:], v_reset) if initial is None else initial
-    membranes = np.empty(currents.shape, np.float32)
-    for step, current in enumerate(currents):
-        membrane = voltage + gain * (current - leak * (voltage - v_reset))
-        membranes[step] = membrane
-        voltage = np.where(membrane >= v_threshold, v_reset, membrane)
-    return membranes, voltage
-
-
-def attend_reference(query: Spikes, key: Spikes, value: Spikes, scale: float) -> Floats:
-    """Q Kᵀ V · scale of one head at one step, [N, D] each; on integers the order of the two products is free."""
-    q, k, v = (spikes.astype(np.int32) for spikes in (query, key, value))
-    return (q @ k.T @ v).astype(np.float32) * np.float32(scale)
-
-
-def pool_map_reference(spikes: Spikes) -> Spikes:
-    """Max-pool of a map [H, W, C]: 3×3, stride 2, padding 1."""
-    padded = np.pad(spikes, ((1, 1), (1, 1), (0, 0)))
-    return sliding_window_view(padded, (3, 3), axis=(0, 1))[::2, ::2].max(axis=(-2, -1))
-
-
-def pool_tokens_reference(spikes: Spikes, kernel: int) -> Spikes:
-    """Max-pool along tokens [N, C]: an odd kernel, stride 1, padding kernel // 2."""
-    padded = np.pad(spikes, ((kernel // 2, kernel // 2), (0, 0)))
-    return sliding_window_view(padded, kernel, axis=0).max(axis=-1)
-
-
-def add_spikes_reference(spikes: Spikes, counts: Counts) -> Counts:
-    """Counts and spikes [C] added; a count stays at 255."""
-    return np.minimum(counts.astype(np.int32) + spikes, 255).astype(np.uint8)
-
-
-def expand_spikes_reference(spikes: Spikes) -> Floats:
-    """Spikes as 0 and 1."""
-    return spikes.astype(np.float32)
-
-
-def expand_counts_reference(counts: Counts) -> Floats:
-    """Counts as floats."""
-    return counts.astype(np.float32)
-
-
-def expand_bytes_reference(spikes: Spikes) -> Counts:
-    """Spikes as 0 and 1, in bytes."""
-    return spikes.astype(np.uint8)
-
-
-def count_spikes_reference(spikes: Spikes) -> int:
-    """How many there are."""
-    return int(spikes.sum())
-
-
-def count_active_reference(counts: Counts) -> int:
-    """How many are not 0."""
-    return int(np.count_nonzero(counts))
-
-
-def sum_tokens_reference(counts: Counts, features: int) -> NDArray[np.int32]:
-    """The sums over tokens [N, C] of the first features; the rest is padding."""
-    return counts[:, :features].sum(axis=0, dtype=np.int32)
-
-
-def read_out_reference(counts: Counts, weights: Floats, bias: Floats) -> Floats:
-    """The head's logits [K] of the mean over tokens: weights [K, D] · counts [N, ≥ D] / N + bias, in float64."""
-    totals = sum_tokens_reference(counts, weights.shape[1])
-    return (weights.astype(np.float64) @ totals / len(counts) + bias).astype(np.float32)
-
-
-def add_floats_reference(a: Floats, b: Floats) -> Floats:
-    """A residual sum of floats."""
-    return a + b
-
-
-def pool_floats_reference(values: Floats) -> Floats:
-    """Max-pool of a map [H, W, C] of floats: 3×3, stride 2, padding 1."""
-    padded = np.pad(values, ((1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
-    return sliding_window_view(padded, (3, 3), axis=(0, 1))[::2, ::2].max(axis=(-2, -1))
-
-
-def read_out_floats_reference(values: Floats, weights: Floats, bias: Floats) -> Floats:
-    """The head's logits [K] of the mean over tokens [N, D] of floats, in float64."""
-    return (weights.astype(np.float64) @ values.sum(axis=0, dtype=np.float64) / len(values) + bias).astype(np.float32)

@@ -1,0 +1,163 @@
+"""Every architecture's program: the reference against the model, the engine against the reference, files and counts."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.engine.drawn import assert_same_bits
+from tests.engine.test_engine import differing_spikes
+from tests.engine.test_interpreter import flat
+from torch import Tensor
+
+import spikformer as sf
+from spikformer.analysis.golden import FAMILY, load_golden
+from spikformer.analysis.operations import count_operations
+from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.engine import Engine
+from spikformer.engine.interpreter import run_reference
+from spikformer.engine.lowering import from_model, from_weights
+from spikformer.engine.ops import Convolve
+from spikformer.engine.program import Program
+from spikformer.engine.reference import membranes_reference
+from spikformer.models import SpikingNetwork
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "golden" / "family"
+
+FEW = {"image_size": (16, 32), "embed_dim": 32, "num_heads": 4, "attention_scale": 1.0}
+NETWORKS = {
+    "spikformer": ("spikformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
+    "cml_spikformer": ("cml_spikformer_2_256_dvs128", FEW | {"attention_v_threshold": 0.25}),
+    "spikingformer": ("spikingformer_8_512_imagenet", FEW),
+    "spikingformer_plif": ("spikingformer_4_384_cifar10", {"neuron": "plif", "tau": 1.6, "embed_dim": 48}),
+    "cml_spikingformer": ("cml_spikingformer_4_384_cifar10", {"embed_dim": 48, "attention_scale": 0.5}),
+    "spike_driven": ("spike_driven_transformer_2_512_cifar10", {"embed_dim": 32}),
+    "spike_driven_dilated": ("spike_driven_transformer_2_256_cifar10dvs", {"embed_dim": 32, "num_heads": 4}),
+    "spike_driven_inner": ("spike_driven_transformer_2_512_cifar10", {"mlp_ratio": 1.0, "neuron": "plif", "depth": 2}),
+    "spikformer_spike_driven": ("spikformer_4_384_cifar10", {"attention": "spike_driven", "num_heads": 1}),
+}
+"""Small enough for NumPy to add event by event, and for few tokens a larger scale, so that every neuron fires."""
+
+NATIVE = [name for name in NETWORKS if "spike_driven" not in name]
+
+Network = tuple[SpikingNetwork, Tensor]
+
+
+@cache
+def build(chosen: str) -> Network:
+    """A network in float64, and two samples for it, of integers: sums of pixels are exact then."""
+    name, overrides = NETWORKS[chosen]
+    config = shrunk(name, **{"time_steps": 3, "depth": 1} | overrides)
+    return specimen(config), frames_for(config, batch_size=2, seed=3).round()
+
+
+@pytest.fixture(params=NETWORKS)
+def network(request: pytest.FixtureRequest) -> Network:
+    return build(request.param)
+
+
+@pytest.fixture(params=NATIVE)
+def native(request: pytest.FixtureRequest) -> Network:
+    return build(request.param)
+
+
+def spikes_of(program: Program, buffers: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """What every neuron did: [T, B, positions, channels]."""
+    return {op.name: flat(buffers[number]) for number, op in program.state_ops()}
+
+
+def test_numpy_agrees_with_the_model_in_double_precision(network: Network) -> None:
+    model, x = network
+    program = from_model(model).program
+    buffers = run_reference(program, x.numpy().astype(np.float32))
+    with torch.no_grad():
+        expected = model.forward_steps(x).numpy()
+    differing = differing_spikes(model, spikes_of(program, buffers), x)
+    equal = (differing == 0).all(axis=0)
+    np.testing.assert_allclose(buffers[-1][:, equal, 0, 0], expected[:, equal], atol=2e-6)
+    assert equal.any()
+    for sample in differing.T[~equal]:  # where a neuron stood at its threshold, rounding decides for all after it
+        assert sample[sample > 0][0] <= 2
+
+
+def test_the_engine_is_numpy_to_the_last_bit_by_events(native: Network) -> None:
+    """Spikes and membranes; the readout of floats is close."""
+    model, x = native
+    program = exact_on_pixels(from_model(model).program)
+    frames = x.numpy().astype(np.float32)
+    buffers = run_reference(program, frames)
+    engine = Engine(program, num_threads=2)
+    engine.mode = "events"
+    np.testing.assert_allclose(engine.forward_steps(frames), buffers[-1][:, :, 0, 0], atol=1e-6)
+    membranes, spikes = engine.membranes(frames), engine.spikes(frames)
+    expected = spikes_of(program, buffers)
+    assert list(spikes) == list(expected)
+    for _, op in program.state_ops():
+        np.testing.assert_array_equal(spikes[op.name], expected[op.name], op.name)
+        assert 0 < spikes[op.name].mean() < 1, op.name
+        currents = flat(buffers[op.inputs[0]]).astype(np.float32)
+        currents = np.broadcast_to(currents, (len(expected[op.name]), *currents.shape[1:]))
+        assert_same_bits(np.ascontiguousarray(membranes[op.name]), membranes_reference(currents, op.neuron.as_tuple()))
+
+
+def exact_on_pixels(program: Program) -> Program:
+    """With weights of pixels that are multiples of 1/64: of integers, their sums are exact in any order."""
+    ops = [
+        replace(op, weights=np.round(op.weights * 64) / np.float32(64))
+        if isinstance(op, Convolve) and op.inputs == (0,)
+        else op
+        for op in program.ops
+    ]
+    return replace(program, ops=tuple(ops))
+
+
+def test_a_stream_is_close_to_all_steps_at_once(native: Network) -> None:
+    model, x = native
+    engine = sf.compile_engine(model)
+    engine.mode = "events"
+    at_once, state = engine.forward_steps(x), engine.initial_state(2)
+    for t, expected in enumerate(at_once):
+        logits, state = engine.step(x if x.ndim == 4 else x[t], state)
+        np.testing.assert_allclose(logits, expected, atol=2e-6)
+
+
+def test_files_hold_the_same_program(native: Network, tmp_path: Path) -> None:
+    model, x = native
+    weights, ours = tmp_path / "net.safetensors", tmp_path / "net.engine"
+    sf.save(model, weights)
+    of_file, of_model = from_weights(weights), from_model(model)
+    engines = Engine(of_file), Engine(of_model)
+    for number, engine in enumerate(engines):
+        engine.mode = "events"
+        engine.save(tmp_path / f"{number}.engine")
+    assert (tmp_path / "0.engine").read_bytes() == (tmp_path / "1.engine").read_bytes()
+    engines[0].save(ours)
+    loaded = sf.load_engine(ours)
+    loaded.mode = "events"
+    assert loaded.config == model.config
+    np.testing.assert_array_equal(loaded(x), engines[1](x))
+
+
+def test_operations_are_the_model_s(network: Network) -> None:
+    model, _ = network
+    counted = {layer.name: layer.macs for layer in count_operations(model)}
+    ours = from_model(model).program.macs(*model.config.image_size)
+    assert ours == {name.removesuffix(".conv").removesuffix(".linear"): macs for name, macs in counted.items()}
+
+
+@pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"there are no recordings in {RECORDINGS}")
+@pytest.mark.parametrize("variant", [name for name in FAMILY if not name.startswith("sdt")])
+def test_the_authors_networks(variant: str) -> None:
+    golden = load_golden(variant, RECORDINGS)
+    engine = sf.compile_engine(golden.model())
+    engine.mode = "events"
+    steps = engine.forward_steps(golden.input)
+    logits = steps if golden.eval_logits.ndim == 3 else steps.mean(0)
+    np.testing.assert_allclose(logits, golden.eval_logits.numpy(), atol=1e-5)
+    spikes = engine.spikes(golden.input)
+    assert spikes.keys() == golden.spike_counts.keys()
+    for name, (fired, total) in golden.spike_counts.items():
+        assert spikes[name].size == total, name
+        assert abs(int(spikes[name].sum()) - fired) <= 1e-3 * total, name
