@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 _MOST_INSTRUCTIONS = 1 << 20  # CIFAR-100's training file has 300,000
+_MOST_ARGUMENTS = 16  # of one call: a file can repeat a call, and each passes on a copy of them
 _OPERATIONS = {operation.code: operation for operation in pickletools.opcodes}
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}
@@ -41,7 +42,11 @@ class Dialect:
     """What pickles of one kind may ask for, and who answers."""
 
     calls: Mapping[str, Callable[..., Any]]
-    """By name; each gets the arguments that the file gives, which can be anything."""
+    """By name; each gets the arguments that the file gives, which can be anything, and the same ones again and again.
+
+    So none may copy or hash them: a hundred thousand copies of a long list do not fit into memory, and the hash of a
+    deeply nested tuple overflows C's stack.
+    """
     build: Callable[[Any, Any], None]
     """Gets what a call made, and the state to put into it."""
     persistent: Callable[[Any], Any] | None = None
@@ -94,6 +99,7 @@ class _Machine:
         self._stack: list[Any] = []
         self._marked: list[list[Any]] = []  # the stacks below each open MARK
         self._memo: dict[int, Any] = {}
+        self._keys: dict[bytes, str] = {}  # one text of each key, however many dicts have it
 
     def pop(self) -> Any:
         return self._stack.pop()
@@ -149,7 +155,7 @@ class _Machine:
         elif operation == "APPENDS" and type(self._stack[-1]) is list:
             self._stack[-1].extend(items)
         elif operation == "SETITEMS" and type(self._stack[-1]) is dict:
-            self._stack[-1].update(_pairs(items))
+            self._stack[-1].update(self._pairs(items))
         else:
             raise TypeError(f"{operation} of {type(self._stack[-1]).__name__}")
 
@@ -161,9 +167,14 @@ class _Machine:
     def _call(self, function: Any, arguments: Any) -> Any:
         if type(function) is not Name or type(arguments) is not tuple:
             raise TypeError(f"a call of {type(function).__name__}")
+        if len(arguments) > _MOST_ARGUMENTS:
+            raise TypeError(f"a call with {len(arguments)} arguments")
         return self._dialect.calls[function](*arguments)
 
-
-def _pairs(items: list[Any]) -> Iterator[tuple[str | int, Any]]:
-    for key, value in zip(items[::2], items[1::2], strict=True):
-        yield key if type(key) is int else as_text(key), value
+    def _pairs(self, items: list[Any]) -> Iterator[tuple[str | int, Any]]:
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            if type(key) is bytes:
+                if key not in self._keys:
+                    self._keys[key] = as_text(key)
+                key = self._keys[key]
+            yield key if type(key) is int else as_text(key), value

@@ -3,8 +3,8 @@
 torch.load(weights_only=True) calls what it knows, with the file's arguments: bytearray(1 << 33) is 8 GB for 20 bytes.
 Here tensors are stand-ins until their sizes are known to be right, and only those of the weights are loaded.
 
-Takes at most three times the file's size of memory, and 100 MB for a pickle of a million instructions; a larger one
-raises ValueError.
+Takes at most three times the file's size of memory, 100 MB for a pickle of a million instructions, and 25 MB for the
+directory of a .zip, which may have 2 MiB; a larger one raises ValueError.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ from spikformer.io import check_is_file
 from spikformer.pickles import Dialect, Name, RefusedError, read_pickle
 from spikformer.validation import printable
 
+_LARGEST_DIRECTORY = 1 << 21  # of a .zip: about 20,000 tensors
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _TYPES = {
     "torch.FloatStorage": torch.float32,
@@ -116,9 +117,30 @@ class _Storages:
         return strided.clone(memory_format=torch.contiguous_format)
 
 
+class _Bounded:
+    """A file for zipfile, which reads a directory in one piece and makes an object of 500 bytes of each of its entries.
+
+    Until `opened`, no piece has more than `_LARGEST_DIRECTORY` bytes.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.opened = file, False
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, count: int = -1) -> bytes:
+        if self.opened:
+            return self._file.read(count)
+        content = self._file.read(_LARGEST_DIRECTORY + 1 if count < 0 else min(count, _LARGEST_DIRECTORY + 1))
+        if len(content) > _LARGEST_DIRECTORY:
+            raise ValueError(f"its directory has more than {_LARGEST_DIRECTORY} bytes")
+        return content
+
+
 def _read_zip(file: BinaryIO) -> tuple[dict[str, Any], _Storages]:
     """A .zip, not packed: <name>/data.pkl, <name>/data/<key> for each storage, and <name>/byteorder."""
-    archive = zipfile.ZipFile(file)
+    bounded = _Bounded(file)
+    archive = zipfile.ZipFile(cast(IO[bytes], bounded))
+    bounded.opened = True
     entries = {entry.filename: entry for entry in archive.infolist()}
     file_bytes = file.seek(0, io.SEEK_END)
     (root,) = (name.removesuffix("data.pkl") for name in entries if name.endswith("/data.pkl"))
@@ -146,7 +168,7 @@ def _read_legacy(file: io.BytesIO) -> tuple[dict[str, Any], _Storages]:
         raise ValueError("it is of a machine with another byte order")
     places, start = {}, file.tell()
     file_bytes = file.seek(0, io.SEEK_END)
-    for key in keys:
+    for key in _texts(keys):
         size = seen[key].length * _TYPES[seen[key].kind].itemsize
         places[key] = (start + 8, size)
         start += 8 + size
@@ -183,9 +205,14 @@ def _dialect(seen: dict[str, _Storage]) -> Dialect:
             raise TypeError("a parameter that is not a tensor")
         return stored
 
+    def ordered_dict(*items: Any) -> dict[Any, Any]:
+        if items:
+            raise TypeError("an OrderedDict with its items, as Python 2 writes it")
+        return {}
+
     def build(target: Any, state: Any) -> None:
         if type(target) is Namespace and type(state) is dict:
-            vars(target).update({key: value for key, value in state.items() if type(key) is str})
+            target.__dict__ = state  # not a copy, which a file could ask for a hundred thousand times
         elif type(target) is not dict:  # a state dict's state is the versions of its modules
             raise TypeError(f"BUILD of {type(target).__name__}")
 
@@ -193,7 +220,7 @@ def _dialect(seen: dict[str, _Storage]) -> Dialect:
         "torch._utils._rebuild_tensor_v2": tensor,
         "torch._utils._rebuild_tensor": tensor,
         "torch._utils._rebuild_parameter": parameter,
-        "collections.OrderedDict": dict,
+        "collections.OrderedDict": ordered_dict,
         "collections.Counter": lambda *_: None,  # of a schedule
         "argparse.Namespace": lambda: Namespace(),
     }
@@ -206,6 +233,12 @@ def _no_call(*_: Any) -> None:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 62
+
+
+def _texts(keys: Any) -> list[str]:
+    if type(keys) is not list or not all(type(key) is str for key in keys):
+        raise TypeError("keys of storages that are not text")
+    return keys
 
 
 def _checked(checkpoint: Any) -> dict[str, Any]:
