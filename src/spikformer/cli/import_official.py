@@ -26,7 +26,7 @@ class Options:
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int
     """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
-    preset: str | None = None
+    preset: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     output: Path | None = None
     """Where to write; by default beside the source, ending in .spikformer.safetensors."""
@@ -34,7 +34,7 @@ class Options:
     """T; by default the checkpoint's own, or 4 for images and 16 for events."""
     image_size: int | None = None
     """Height and width; by default the checkpoint's own, or open."""
-    data_set: str | None = None
+    data_set: Annotated[str | None, tyro.conf.arg(metavar="DATA_SET")] = None
     """The data set it was trained on, to be noted in the weights, so that evaluate, predict and others can use them."""
     data: Path | None = None
     """Folder or archive with that set's files."""
