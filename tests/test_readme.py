@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
 
 from spikformer.analysis.golden import GOLDEN_FOLDER
 
@@ -30,11 +33,13 @@ def test_python_runs(tmp_path: Path) -> None:
 
 
 def test_commands_run_in_their_order(tmp_path: Path) -> None:
-    """As printed, but for the length of training, and with a real checkpoint in the place of CHECKPOINT."""
+    """As printed, but for the length of training; CHECKPOINT is a real one, and PICTURE a digit."""
     program = str(Path(sys.executable).with_name("spikformer"))
     verbs = re.findall(r"^  (\w+)  ", run([program, "--help"], tmp_path), re.MULTILINE)
     assert {command.split()[0] for command in COMMANDS} == set(verbs)
     shutil.copy(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "CHECKPOINT")
+    digit = Image.fromarray((16 * load_digits().images[0]).clip(0, 255).astype(np.uint8))
+    digit.save(tmp_path / "PICTURE", format="PNG")
     for command in COMMANDS:
         words = command.replace("--num-heads 12", "--num-heads 4").split()
         words += ["--epochs", "1"] if words[0] in ("train", "ablate") else []

@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ from PIL import Image
 from rich.table import Table
 
 import spikformer as sf
-from spikformer.cli.console import Terminal, print_table, printable, shortened
+from spikformer.cli.console import Terminal, parse_options, print_table, printable, shortened
+from spikformer.config import ModelConfig
 from spikformer.data import open_dataset
+from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 
@@ -83,3 +85,46 @@ def test_a_terminal_that_lacks_letters_gets_escapes() -> None:
     done = subprocess.run(words, capture_output=True, env=environment, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"\\u1d40" in done.stdout
+
+
+@dataclass(frozen=True)
+class Options:
+    model: ModelConfig = field(default_factory=ModelConfig)
+    threads: int | None = 2
+    layer: str | None = None
+    share: float | None = None
+    data: Path | None = None
+
+
+def parse(*words: str) -> Options:
+    options: Options = parse_options(Options, "train", "", list(words))
+    return options
+
+
+def test_a_field_of_settings_raises_its_own_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FieldError) as raised:
+        parse("--model.tau", "0.5")
+    assert raised.value.field == "tau"
+    assert capsys.readouterr().err == ""
+
+
+def test_other_mistakes_are_shown_with_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parse("--threads", "many")
+    assert stopped.value.code == 2
+    assert "--threads" in capsys.readouterr().err
+
+
+def test_optional_values_are_words_or_none() -> None:
+    given = parse("--threads", "None", "--layer", "head", "--share", "0.5", "--data", "folder")
+    assert (given.threads, given.layer, given.share, given.data) == (None, "head", 0.5, Path("folder"))
+    assert parse("--data", "None").data is None
+    assert parse().threads == 2
+
+
+def test_usage_names_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse("--help")
+    shown = capsys.readouterr().out
+    assert "STR" not in shown
+    assert "{None}|INT" not in shown

@@ -29,6 +29,12 @@ def test_compile_writes_what_the_weights_answer(weights: Path, tmp_path: Path, r
     np.testing.assert_array_equal(sf.load_engine(output)(x), sf.compile_engine(sf.load(weights))(x))
 
 
+def test_compile_takes_a_run_folder(weights: Path, run_here) -> None:
+    described = json.loads(run_here("compile", weights.parent, "--json").stdout)
+    assert Path(described["output"]) == weights.with_suffix(".engine")
+    assert weights.with_suffix(".engine").is_file()
+
+
 def _input(weights: Path) -> tuple[int, int, int]:
     config = sf.load(weights).config
     return (config.in_channels, *config.image_size)

@@ -47,7 +47,7 @@ class Options:
     """Folder or archive with the data set's files; not needed for embedded sets."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Train every variant once for each."""
-    only: tuple[str, ...] = ()
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="VARIANT…")] = ()
     """Train these variants only."""
     output: Path | None = None
     """Folder for the cells; runs/ablation/RECIPE/GRID by default."""

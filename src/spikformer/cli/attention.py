@@ -3,7 +3,7 @@
 A map shows how much each patch is looked at: Q Kᵀ · s, averaged over the patches that look, and over heads unless one
 is chosen. Blocks, heads and steps count from 1.
 
-Example: spikformer attention runs/spikformer_tiny_digits/best.safetensors
+Example: spikformer attention runs/spikformer_tiny_digits
 Example: spikformer attention best.safetensors --data DIR --samples 4 17 --block 4 --head 2 --output maps.svg
 Example: spikformer attention best.safetensors --files cat.jpg dog.jpg
 """

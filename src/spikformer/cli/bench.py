@@ -1,6 +1,6 @@
 """Measure how fast weights (in PyTorch) or an engine answer on this machine, on samples of their own data.
 
-Example: spikformer bench runs/digits/best.engine
+Example: spikformer bench runs/spikformer_tiny_digits/best.engine
 Example: spikformer bench best.safetensors --data DIR --batch-sizes 1 32 --threads 2
 """
 

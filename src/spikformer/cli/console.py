@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -16,6 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+from spikformer.validation import FieldError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,16 +83,36 @@ def bar(what: str, total: int, *, enabled: bool) -> Iterator[Callable[[int], Non
 
 
 def parse_options(options: Any, verb: str, description: str | None, arguments: list[str], **more: Any) -> Any:
-    """The options of a verb; a mistake, or --help, ends in SystemExit once tyro has printed what it has to say."""
-    return tyro.cli(
-        options,
-        prog=f"spikformer {verb}",
-        description=_with_lines(description or ""),
-        args=arguments,
-        use_underscores=False,
-        registry=_REGISTRY,
-        **more,
-    )
+    """The options of a verb. A mistake, or --help, ends in SystemExit once tyro has printed what it has to say.
+
+    A wrong value of a field of model or augmentation raises the FieldError itself, as fields of the recipe do: tyro's
+    own words for it name the Python attribute that holds the settings.
+    """
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(
+                options,
+                prog=f"spikformer {verb}",
+                description=_with_lines(description or ""),
+                args=arguments,
+                use_underscores=False,
+                registry=_REGISTRY,
+                **more,
+            )
+    except SystemExit as stop:
+        if (mistake := _field_error(stop)) is not None:
+            raise mistake from None
+        sys.stderr.write(said.getvalue())
+        raise
+
+
+def _field_error(stop: SystemExit) -> FieldError | None:
+    """The error that tyro was handling when it ended the program."""
+    error: BaseException | None = stop
+    while error is not None and not isinstance(error, FieldError):
+        error = error.__context__
+    return error
 
 
 def _with_lines(description: str) -> str:
@@ -120,36 +144,46 @@ def _size(words: list[str]) -> tuple[int, int] | None:
     return sides[0], sides[-1]
 
 
-def _path(words: list[str]) -> Path | None:
-    return None if words == ["None"] else Path(words[0])
+def _path(words: list[str]) -> Path:
+    return Path(words[0])
 
 
+def _word(words: list[str]) -> str:
+    return words[0]
+
+
+_READERS: dict[Any, tuple[str, Callable[[list[str]], Any], Callable[[Any], bool]]] = {
+    int: ("INT", _integer, lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    float: ("FLOAT", _number, lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
+    Path: ("PATH", _path, lambda value: isinstance(value, Path)),
+    str: ("NAME", _word, lambda value: isinstance(value, str)),
+}
+"""What the usage calls a value, how to read it, and whether a default is one."""
 _REGISTRY = ConstructorRegistry()
 
 
 @_REGISTRY.primitive_rule
 def _rule(kind: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    if kind.type is int:
-        return PrimitiveConstructorSpec(1, "INT", _integer, _is_integer, lambda value: [str(value)])
-    if kind.type is float:
-        return PrimitiveConstructorSpec(1, "FLOAT", _number, _is_number, lambda value: [str(value)])
-    if get_origin(kind.type) in (Union, UnionType) and set(get_args(kind.type)) == {Path, type(None)}:
-        return PrimitiveConstructorSpec(1, "PATH", _path, lambda _: True, lambda value: [str(value)])
-    if get_origin(kind.type) in (Union, UnionType) and set(get_args(kind.type)) == {tuple[int, int], type(None)}:
+    """Usage lines name what is meant, and None where it is an option is a word like others."""
+    parts = set(get_args(kind.type)) if get_origin(kind.type) in (Union, UnionType) else set()
+    if parts == {tuple[int, int], type(None)}:
         return PrimitiveConstructorSpec((1, 2), "SIZE|{HEIGHT WIDTH}", _size, lambda _: True, _size_words)
-    return None
+    optional = len(parts) == 2 and type(None) in parts
+    wanted = next(iter(parts - {type(None)})) if optional else kind.type
+    if wanted not in _READERS:
+        return None
+    name, read, fits = _READERS[wanted]
+    return PrimitiveConstructorSpec(
+        1,
+        name,
+        lambda words: None if optional and words == ["None"] else read(words),
+        lambda value: (optional and value is None) or fits(value),
+        lambda value: [str(value)],
+    )
 
 
 def _size_words(size: tuple[int, int] | None) -> list[str]:
     return ["None"] if size is None else [str(side) for side in size]
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +191,7 @@ class Measured:
     """Options that verbs share which run trained weights over their data."""
 
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for embedded sets."""
+    """Folder or archive with the data set's files; by default where the run found them."""
     split: Literal["train", "validation", "test"] = "test"
     """Which split of the data."""
     max_samples: int = 512

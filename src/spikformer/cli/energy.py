@@ -2,7 +2,7 @@
 
 An estimate by operation counts on real samples, as all published figures are; docs/energy.md explains the conventions.
 
-Example: spikformer energy runs/spikformer_tiny_digits/best.safetensors
+Example: spikformer energy runs/spikformer_tiny_digits
 Example: spikformer energy best.safetensors --data DIR --memory
 Example: spikformer energy --published
 """
@@ -53,7 +53,7 @@ def run(options: Options) -> int:
     from spikformer.analysis.firing import measure_firing
 
     if options.weights is None:
-        raise ValueError("energy needs weights, such as runs/NAME/best.safetensors, or --published.")
+        raise ValueError("energy needs a run folder or weights, such as runs/spikformer_tiny_digits, or --published.")
     constants = Constants(options.mac_pj, options.ac_pj, options.weight_pj, options.membrane_pj)
     model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))

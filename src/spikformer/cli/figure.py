@@ -7,7 +7,7 @@
     events       event frames above the spikes they cause
 
 Example: spikformer figure curves runs/first runs/second --output curves.svg
-Example: spikformer figure raster runs/spikformer_tiny_digits/best.safetensors --layer blocks.1.attention.neuron
+Example: spikformer figure raster runs/spikformer_tiny_digits --layer blocks.1.attention.neuron
 
 Each takes --help and --json.
 """
@@ -65,9 +65,9 @@ class Products:
     """How Q Kᵀ V · s is distributed, and how much of it the surrogate's gradient still reaches."""
 
     weights: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS…")]
-    """Weights of networks that differ in attention, as `spikformer ablate attention` trains them."""
+    """Run folders or weights of networks that differ in attention, as `spikformer ablate attention` trains them."""
     data: Path | None = None
-    """Folder or archive with the data set's files; not needed for embedded sets."""
+    """Folder or archive with the data set's files; by default where the run found them."""
     split: Split = "test"
     """Which part of the data."""
     max_samples: int = 64
@@ -96,7 +96,7 @@ class _OneSample:
 class Raster(_OneSample):
     """Spikes of a layer for one input, and the membranes of a few of its neurons (…_membranes)."""
 
-    layer: str | None = None
+    layer: Annotated[str | None, tyro.conf.arg(metavar="LAYER")] = None
     """A layer of neurons, as `spikformer firing` lists them; the one after attention in the last block by default."""
     neurons: int = 48
     """How many neurons, spread evenly over the layer."""

@@ -2,7 +2,7 @@
 
 Draws the rates of Q, K and V by block, of every layer by step, and the integers that enter each layer.
 
-Example: spikformer firing runs/spikformer_tiny_digits/best.safetensors
+Example: spikformer firing runs/spikformer_tiny_digits
 Example: spikformer firing best.safetensors --data DIR --max-samples 10000 --output firing.svg
 """
 

@@ -28,7 +28,7 @@ class Options:
     num_heads: int | None = None
     """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS.
     Residual networks have none."""
-    preset: str | None = None
+    preset: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     join: Literal["add", "and", "iand"] | None = None
     """How blocks of a SEW network join spikes, if not by the preset's add."""
@@ -38,7 +38,7 @@ class Options:
     """T; by default the checkpoint's own, or 4 for images and 16 for events."""
     image_size: int | None = None
     """Height and width; by default the checkpoint's own, or open."""
-    data_set: str | None = None
+    data_set: Annotated[str | None, tyro.conf.arg(metavar="DATA_SET")] = None
     """The data set it was trained on, to be noted in the weights, so that evaluate, predict and others can use them."""
     data: Path | None = None
     """Folder or archive with that set's files."""

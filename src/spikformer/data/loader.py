@@ -82,7 +82,7 @@ class Loader:
         if training and len(samples) < batch_size * world_size:
             raise ValueError(
                 f"Training needs at least one batch of {batch_size * world_size} samples, but {data.name} has "
-                f"{len(samples)} for {split}."
+                f"{len(samples)} for {split}; choose a smaller batch size."
             )
         self.unreadable: Counter[str] = Counter()
         """How often samples could not be read, by the sentence that says why."""
