@@ -88,7 +88,8 @@ def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
     if len(data.class_names) != model.config.num_classes:
         known = model.config.num_classes
         raise ValueError(
-            f"{name} has {len(data.class_names)} classes, but these weights have {known}; name the data set they were trained on."
+            f"{name} has {len(data.class_names)} classes, but these weights have {known}; name the data set they were "
+            "trained on."
         )
     model.card = data.card(model.card.architecture)
     check_fits(data, model)

@@ -112,7 +112,7 @@ class Loader:
         return self.epoch(self._next_epoch - 1)
 
     def epoch(self, number: int, first_batch: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, starting at `first_batch`: a run resumed in mid-epoch does not read what it has seen.
+        """The batches of an epoch, starting at `first_batch`: a resumed run does not read again what it has seen.
 
         One epoch at a time: beginning another ends this one. In evaluation a batch without a readable sample is left
         out, so several processes may see different numbers of batches.

@@ -139,7 +139,7 @@ class FrameCache:
         self._works = True
 
     def is_usable(self) -> bool:
-        """Whether it can be written to; a warning once where it cannot, before all processes that read ahead find out."""
+        """Whether it can be written to; one warning where it cannot, before all workers find out."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self.folder / ".writable", b"", durable=False)

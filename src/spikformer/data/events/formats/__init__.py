@@ -38,7 +38,7 @@ ENDINGS = tuple(_ENDING)
 
 
 def read_recording(path: str | os.PathLike[str]) -> Recording:
-    """The events of a file in any known format, recognised by its first bytes, or by its ending where these say nothing.
+    """The events of a file in any known format, recognised by its first bytes, or else by its ending.
 
     A damaged file raises a ValueError that names the file and the place in it.
     """
