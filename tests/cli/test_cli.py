@@ -246,14 +246,14 @@ def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path
     for split in ("train", "test"):
         shutil.rmtree(colours / split / "colour 9")
     folder = ("--data-set", "image_folder", "--data", colours)
-    assert mistake(*folder) == "image_folder has 9 classes, and these weights tell 10 apart."
+    assert "9 classes" in mistake(*folder)
 
 
 def test_import_needs_the_size_that_a_checkpoint_does_not_tell(tmp_path: Path, refusal, run_here) -> None:
     checkpoint = torch.load(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", weights_only=False)
     torch.save(checkpoint["state_dict"], tmp_path / "bare.pth")
     words = (tmp_path / "bare.pth", "--num-heads", 4, "--data-set", "digits")
-    assert "does not tell the size of its images; give --image-size with --data-set" in refusal("import", *words)
+    assert "--image-size" in refusal("import", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["bare.pth"]
     run_here("import", tmp_path / "bare.pth", "--num-heads", 4, "--image-size", 32)
     assert sf.load(tmp_path / "bare.spikformer.safetensors").config.image_size == (32, 32)

@@ -151,7 +151,7 @@ def broken(folder: Path, name: str, content: str) -> Path:
 def test_files_that_do_not_fit_together_are_refused(copy, capsys) -> None:
     folder = copy("classes")
     edit(folder / "recipe.json", lambda run: run["class_names"].pop())
-    assert "recipe.json names 9 classes, and last.safetensors tells 10 apart" in refused(capsys, folder)
+    assert "recipe.json names 9 classes" in refused(capsys, folder)
     folder = copy("model")
     edit(folder / "recipe.json", lambda run: run["settings"]["model"].update(tau=3.0))
     assert "last.safetensors holds another model than" in refused(capsys, folder)

@@ -143,7 +143,7 @@ def test_folders_that_are_no_split_are_named(tmp_path: Path, caplog: pytest.LogC
 def test_all_empty_classes_are_told(tmp_path: Path) -> None:
     with pytest.raises(DamagedFilesError) as damage:
         scan_folder(make(tmp_path, "train/a/", "train/b/1.jpg", "val/c/"))
-    assert len(damage.value.sentences) == 2
+    assert len(damage.value.messages) == 2
 
 
 def test_names_of_splits_in_any_case(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Golden:
 
 
 def load_golden(variant: str, folder: Path = GOLDEN_FOLDER) -> Golden:
-    """One recording from a folder of them; another file of that name is refused."""
+    """One recording from a folder of them; raises for a file of another kind."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder} of golden files.")
     path = folder / f"{variant}.safetensors"

@@ -1,6 +1,6 @@
 """The `spikformer` command: one file a verb, each loaded only when it is called.
 
-Exit codes: 0 done, 1 failed, 2 wrong use. A user's mistake is answered by one sentence, never by a traceback.
+Exit codes: 0 done, 1 failed, 2 wrong use. A user's mistake gets a short error message, never a traceback.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def _run(verb: str, arguments: list[str]) -> int:
         sys.stdout = None
         return 1
     except (ValueError, *_MISTAKEN_PATHS) as error:
-        return _fail(verb, _sentence(error), 2)
+        return _fail(verb, _message(error), 2)
     except OSError as error:
-        return _fail(verb, _sentence(error), 1)
+        return _fail(verb, _message(error), 1)
     except MemoryError:
         return _fail(verb, "there is not enough memory; try a smaller --batch-size.", 1)
     except ImportError as error:
@@ -106,8 +106,8 @@ def _escape_in_streams_and_logs() -> None:
         logging.lastResort.setFormatter(Printable())
 
 
-def _sentence(error: Exception) -> str:
-    """The system's own errors as "what: which file"; ours are sentences already."""
+def _message(error: Exception) -> str:
+    """The system's own errors as "what: which file"; ours need nothing added."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: {error.filename}"
     return str(error)

@@ -50,7 +50,7 @@ class Options:
     """Where to draw, as .png, .svg or .pdf; WEIGHTS_attention.png beside the weights by default, numbered where there
     are several samples."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of text."""
 
 
 def run(options: Options) -> int:

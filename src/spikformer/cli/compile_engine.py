@@ -23,7 +23,7 @@ class Options:
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write; by default beside the weights, ending in .engine."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of text."""
 
 
 def run(options: Options) -> int:

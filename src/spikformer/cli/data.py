@@ -69,7 +69,7 @@ class Check:
     workers: int = 2
     """Processes that read."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of text."""
 
 
 Options = Annotated[Show, tyro.conf.subcommand("show")] | Annotated[Check, tyro.conf.subcommand("check")]
@@ -112,7 +112,7 @@ def _check(options: Check) -> int:
     try:
         data = _open(options)
     except DamagedFilesError as damage:
-        bad, verdict = damage.sentences, f"{len(damage.sentences)} of its files cannot be read"
+        bad, verdict = damage.messages, f"{len(damage.messages)} of its files cannot be read"
     else:
         splits = [options.split] if options.split else data.splits
         failures = sum((_unreadable(data, split, options) for split in splits), Counter[str]())
@@ -124,8 +124,8 @@ def _check(options: Check) -> int:
     if options.json:
         print(json.dumps(description | {"bad": bad}))
         return 1 if bad else 0
-    for sentence in [*bad, f"{options.name}: {verdict}"]:
-        say(sentence)
+    for line in [*bad, f"{options.name}: {verdict}"]:
+        say(line)
     return 1 if bad else 0
 
 

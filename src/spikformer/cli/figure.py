@@ -45,7 +45,7 @@ class Surrogate:
     output: Path = Path("surrogate.png")
     """Where to draw."""
     json: bool = False
-    """Print JSON instead of a sentence."""
+    """Print JSON instead of text."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Curves:
     output: Path = Path("curves.png")
     """Where to draw."""
     json: bool = False
-    """Print JSON instead of a sentence."""
+    """Print JSON instead of text."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Products:
     output: Path = Path("products.png")
     """Where to draw."""
     json: bool = False
-    """Print JSON instead of a sentence."""
+    """Print JSON instead of text."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Raster(_OneSample):
     output: Path = Path("raster.png")
     """Where to draw."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of text."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Events(_OneSample):
     output: Path = Path("events.png")
     """Where to draw."""
     json: bool = False
-    """Print JSON instead of a sentence."""
+    """Print JSON instead of text."""
 
 
 Options = (

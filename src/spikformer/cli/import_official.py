@@ -25,7 +25,7 @@ class Options:
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int
-    """Heads of attention, which no weight tells: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
+    """Heads of attention; weights do not show it: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS."""
     preset: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     output: Path | None = None
@@ -39,7 +39,7 @@ class Options:
     data: Path | None = None
     """Folder or archive with that set's files."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of text."""
 
 
 def run(options: Options) -> int:
@@ -79,10 +79,13 @@ def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
     from spikformer.runs.trained import check_fits
 
     if model.config.image_size is None:
-        raise ValueError("The checkpoint does not tell the size of its images; give --image-size with --data-set.")
+        raise ValueError("The checkpoint does not state the size of its images; pass --image-size with --data-set.")
     data = open_for_model(model.config, name, path)
     if len(data.class_names) != model.config.num_classes:
         known = model.config.num_classes
-        raise ValueError(f"{name} has {len(data.class_names)} classes, and these weights tell {known} apart.")
+        raise ValueError(
+            f"{name} has {len(data.class_names)} classes, but these weights have {known}; name the data set they were "
+            "trained on."
+        )
     model.card = data.card(model.card.architecture)
     check_fits(data, model)

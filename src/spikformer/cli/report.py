@@ -40,7 +40,7 @@ class Options:
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print JSON instead of text."""
 
 
 def run(options: Options) -> int:
@@ -73,8 +73,8 @@ def run(options: Options) -> int:
         print(json.dumps({"report": str(output), "runs": [_figures(each) for each in measured]}))
         return 0
     for each in measured:
-        for sentence in filter(None, (summary(each), warning(each), progress(each))):
-            say(f"{each.name}: {sentence}")
+        for line in filter(None, (summary(each), warning(each), progress(each))):
+            say(f"{each.name}: {line}")
     say(f"report: {output}")
     return 0
 

@@ -24,7 +24,7 @@ DIGITS = tuple("0123456789")
 class Samples(Protocol):
     """One split: arrays by index, each with a label. Images are uint8 [C, H, W], event frames counts [T, 2, H, W].
 
-    Reading a damaged sample raises a ValueError or an OSError of one sentence that names its file.
+    Reading a damaged sample raises a ValueError or an OSError that names its file.
     """
 
     @property
@@ -168,29 +168,29 @@ Content = TypeVar("Content")
 
 
 class DamagedFilesError(ValueError):
-    """Files of a set that cannot be read, a sentence each."""
+    """Files of a set that cannot be read, a message for each."""
 
-    def __init__(self, sentences: list[str]) -> None:
-        more = len(sentences) - 1
+    def __init__(self, messages: list[str]) -> None:
+        more = len(messages) - 1
         others = f" ({more} more of its files cannot be read, `spikformer data check` lists them)" if more else ""
-        super().__init__(f"{sentences[0]}{others}")
-        self.sentences = sentences
+        super().__init__(f"{messages[0]}{others}")
+        self.messages = messages
 
 
 def read_each(readers: Iterable[Callable[[], Content]]) -> list[Content]:
     """What each of them returns. A file that is not there at all is another matter, and raised at once."""
-    contents, sentences = [], []
+    contents, messages = [], []
     for read in readers:
         try:
             contents.append(read())
         except FileNotFoundError:
             raise
         except DamagedFilesError as error:
-            sentences += error.sentences
+            messages += error.messages
         except (ValueError, OSError) as error:
-            sentences.append(str(error))
-    if sentences:
-        raise DamagedFilesError(sentences)
+            messages.append(str(error))
+    if messages:
+        raise DamagedFilesError(messages)
     return contents
 
 

@@ -1,4 +1,4 @@
-"""Files of a data set, fetched where they are missing and checked; what goes wrong is said in one short message.
+"""Files of a data set, fetched where they are missing and checked; what goes wrong raises a short error message.
 
 Call `download` when files are missing from the folder that is ours (`addresses.data_folder`), never for a folder that
 the user named: what lies there is theirs, complete or a sample, with the published checksum or another, and the readers
@@ -48,7 +48,7 @@ def download(source: Source, folder: Path, *, progress: bool = True, timeout_sec
     except ConnectionError as error:
         raise ConnectionError(f"{source.name} could not be downloaded ({error}): {_remedy(source, folder)}") from None
     except OSError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # pooch adds a speech of its own
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # pooch adds its own explanation
         raise OSError(
             f"{source.name} could not be saved in {folder} ({cause.strerror or cause}): make the folder usable, "
             "or set SPIKFORMER_CACHE to another."

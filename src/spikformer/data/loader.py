@@ -37,7 +37,7 @@ class Batch(NamedTuple):
     indices: Tensor
     """Which samples of the split these are."""
     reasons: tuple[str, ...] = ()
-    """Why samples could not be read, a sentence each."""
+    """Why samples could not be read, a message for each."""
     gave_up: bool = False
     """So many in a row could not be read that no stand-in was found."""
 
@@ -49,7 +49,7 @@ class Loader:
     A process among several says its `rank` and the `world_size`; `batch_size` is its own.
 
     In training, what cannot be read is replaced by the next sample that can, so that batches keep their size; in
-    evaluation it is left out. Either way it is counted in `unreadable`, and the first is told in a warning, unless
+    evaluation it is left out. Either way it is counted in `unreadable`, and the first is reported in a warning, unless
     `quiet`. `strict` raises instead.
     """
 
@@ -83,7 +83,7 @@ class Loader:
                 f"{len(samples)} for {split}; choose a smaller batch size."
             )
         self.unreadable: Counter[str] = Counter()
-        """How often samples could not be read, by the sentence that says why."""
+        """How often samples could not be read, by error message."""
         self._split = f"{data.name}, {split}"
         self._strict, self._quiet = strict, quiet or rank > 0
         self._epochs_begun = 0
@@ -110,7 +110,7 @@ class Loader:
         return self.epoch(self._next_epoch - 1)
 
     def epoch(self, number: int, first_batch: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from one on: a run that goes on in mid-epoch skips what it has seen unread.
+        """The batches of an epoch, starting at `first_batch`: a run resumed in mid-epoch reads nothing twice.
 
         One epoch at a time: beginning another ends this one. In evaluation a batch without a readable sample is left
         out, so several processes may see different numbers of batches.

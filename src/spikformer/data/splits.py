@@ -158,7 +158,7 @@ class Kind:
     endings: tuple[str, ...]
 
     def counts(self, entry: os.DirEntry[str]) -> bool:
-        """A link that leads nowhere counts: it should be told when it is read."""
+        """A link that leads nowhere counts: reading it raises."""
         visible = not entry.name.startswith(".") and entry.name.lower().endswith(self.endings)
         return visible and (entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)))
 
@@ -225,7 +225,7 @@ def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
 
 
 def scan_class(folder: Path, kind: Kind) -> list[str]:
-    """The files of one class, by name; one without any is told."""
+    """The files of one class, by name; a class without any is reported."""
     with os.scandir(folder) as files:
         found = sorted(file.path for file in files if kind.counts(file))
     if not found:
@@ -244,7 +244,7 @@ def label_files(classes: Mapping[str, list[str]], names: Sequence[str]) -> Label
 
 
 def listed(names: Sequence[str] | Mapping[str, object]) -> str:
-    """The first of many names, for a sentence."""
+    """The first of many names, for an error message."""
     first = list(names)[:3]
     more = f" and {len(names) - len(first)} more" if len(names) > len(first) else ""
     return ", ".join(map(printable, first)) + more if first else "nothing"

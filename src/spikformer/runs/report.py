@@ -80,7 +80,7 @@ class OpenRun:
         device: torch.device,
         on_samples: Callable[[int], None],
     ) -> Run:
-        """Everything about this run. `on_samples` is told how many samples were gone through."""
+        """Everything about this run. `on_samples` gets the number of samples measured."""
         found = {}
         for each in (self.last, self.best) if self.best else (self.last,):
             model = each.model.to(device)
@@ -127,7 +127,7 @@ def _paper_row(recipe: str, config: ModelConfig, data_set: str) -> PaperRow | No
 
 
 def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenRun:
-    """Read what a run left, and refuse what does not fit together."""
+    """Read what a run left, and raise where its files do not fit together."""
     folder = RunFolder(path)
     if path.is_file():
         raise NotADirectoryError(f"{path} is a file; name the folder of the run, as {path.parent}.")
@@ -160,7 +160,7 @@ def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Tr
     recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
     if named != answered:
         raise ValueError(
-            f"{recipe} names {named} classes, and {path.name} tells {answered} apart; one of them is of another run."
+            f"{recipe} names {named} classes, and {path.name} has {answered}; one of them is of another run."
         )
     config = json.loads(json.dumps(model.config.to_dict()))  # as a file has it, lists for tuples
     if description["settings"].get("model") != config or tuple(description["class_names"]) != model.card.class_names:

@@ -82,7 +82,7 @@ def test_cifar10dvs_without_a_class(make_cifar10dvs) -> None:
     (root / "cat" / "cifar10_cat_0.aedat").unlink()
     with pytest.raises(DamagedFilesError) as damage:
         open_dataset("cifar10dvs", root)
-    assert [sentence.split(";")[0] for sentence in damage.value.sentences] == [
+    assert [sentence.split(";")[0] for sentence in damage.value.messages] == [
         f"{root / name} holds no recordings" for name in ("cat", "frog")
     ]
 

@@ -103,7 +103,7 @@ def test_all_bad_label_files_are_told(make_gestures) -> None:
         (folder / f"user{user}_led_labels.csv").write_text("nothing")
     with pytest.raises(DamagedFilesError) as damage:
         open_dataset("dvs128", folder)
-    assert [Path(sentence.split()[0]).name[:6] for sentence in damage.value.sentences] == ["user01", "user24"]
+    assert [Path(sentence.split()[0]).name[:6] for sentence in damage.value.messages] == ["user01", "user24"]
 
 
 @given(st.text(max_size=80))

@@ -83,14 +83,14 @@ def test_all_damaged_files_are_told_at_once(tmp_path: Path, tiny_cifar, write_fo
         DamagedFilesError, match=r"images-idx3-ubyte .* \(1 more of its files cannot be read, `spikformer"
     ) as mnist:
         open_dataset("mnist", write(tmp_path / "mnist", files))
-    assert [Path(sentence.split()[0]).name[:11] for sentence in mnist.value.sentences] == ["t10k-images", "t10k-labels"]
+    assert [Path(sentence.split()[0]).name[:11] for sentence in mnist.value.messages] == ["t10k-images", "t10k-labels"]
     cifar = tiny_cifar("cifar10", "binary")
     cifar["data_batch_2.bin"] += b"x"
     cifar["test_batch.bin"] = b"\xff" * len(cifar["test_batch.bin"])
     with pytest.raises(DamagedFilesError) as damage:
         open_dataset("cifar10", write_folder(cifar))
-    assert ["data_batch_2.bin has 9220 bytes" in text for text in damage.value.sentences] == [True, False]
-    assert "test_batch.bin: image 0 has label 255, expected 0 to 9" in damage.value.sentences[1]
+    assert ["data_batch_2.bin has 9220 bytes" in text for text in damage.value.messages] == [True, False]
+    assert "test_batch.bin: image 0 has label 255, expected 0 to 9" in damage.value.messages[1]
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])

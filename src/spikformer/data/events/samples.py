@@ -139,7 +139,7 @@ class FrameCache:
         self._works = True
 
     def is_usable(self) -> bool:
-        """Whether it can be written to; told once where it cannot, before processes that read ahead all find out."""
+        """Whether it can be written to; warns once where it cannot, before processes that read ahead all do."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self.folder / ".writable", b"", durable=False)
@@ -159,7 +159,7 @@ class FrameCache:
         return _decode(content)
 
     def put(self, key: str, frames: np.ndarray) -> None:
-        """Keep frames; where that fails, say so once and go on without."""
+        """Keep frames; where that fails, warn once and continue without."""
         content = _encode(frames)
         if not self._works or len(content) > self.max_bytes:
             return

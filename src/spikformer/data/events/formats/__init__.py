@@ -38,9 +38,9 @@ ENDINGS = tuple(_ENDING)
 
 
 def read_recording(path: str | os.PathLike[str]) -> Recording:
-    """The events of a file in any known format, told by its first bytes, or by its ending where these tell nothing.
+    """The events of a file in any known format, recognised by its first bytes, else by its ending.
 
-    A damaged file raises a ValueError of one sentence that names the file and the place in it.
+    A damaged file raises a ValueError that names the file and the place in it.
     """
     path = Path(path)
     with open_source(path) as source:

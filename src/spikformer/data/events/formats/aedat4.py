@@ -1,6 +1,6 @@
 """AEDAT 4, what iniVation's DV writes; tonic's copy of CIFAR10-DVS is in it.
 
-Not tonic's reader: it needs the package `aedat`, whose decoder answers damage with a sentence without a place or with a
+Not tonic's reader: it needs the package `aedat`, whose decoder answers damage with a message without a place or with a
 Rust panic, which is no `Exception` and ends a program that catches those; and tonic drops the sensor's size.
 A packet is one flatbuffer of fixed-width events, which NumPy reads in place.
 """

@@ -16,7 +16,7 @@ _LONGEST_HEADER = 1 << 20  # jAER writes its preferences there, tens of kilobyte
 
 
 def open_source(path: Path) -> BinaryIO:
-    """The file, opened; what is not there, not a file, or empty is refused."""
+    """The file, opened; raises for what is not there, not a file, or empty."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, expected an event file.")
     if not path.exists():
@@ -42,7 +42,7 @@ def text_header(data: bytes, mark: bytes, last: bytes, path: Path) -> tuple[list
     """The lines at the beginning that start with `mark`, without it, and the byte after them.
 
     The line `last` ends the header, but old files lack it. There the first event may begin with the very byte of the
-    mark; it is told from a line by its control characters, which clocks and addresses have and text has not. A header
+    mark; it differs from a line by its control characters, which clocks and addresses have and text has not. A header
     may have 1 MiB.
     """
     lines: list[str] = []
@@ -64,7 +64,7 @@ def text_header(data: bytes, mark: bytes, last: bytes, path: Path) -> tuple[list
 
 
 def count_events(data: bytes, start: int, event_bytes: int, path: Path) -> int:
-    """How many events of a fixed width lie from byte `start` to the end; a part of one is refused."""
+    """How many events of a fixed width lie from byte `start` to the end; raises for a part of one."""
     count, rest = divmod(len(data) - start, event_bytes)
     if rest:
         raise ValueError(
@@ -112,7 +112,7 @@ def unwrap(stamps: np.ndarray) -> np.ndarray:
     """uint32 microseconds as int64 that run on where the clock wrapped.
 
     A wrap leaps from the clock's last quarter into its first. Any other step back (a clock that was reset, a damaged
-    stamp) stays one, for `recording.check` to refuse.
+    stamp) stays one, for which `check` raises.
     """
     time_us = stamps.astype(np.int64)
     wraps = np.flatnonzero((stamps[:-1] >= 3 * _QUARTER) & (stamps[1:] < _QUARTER))
