@@ -139,7 +139,7 @@ sanitize: $(SANITIZED)/installed
 
 # The engine's own threads, without Python. The neurons of training (kernels/core/lif.cpp) share their work by OpenMP, whose
 # library is not compiled for ThreadSanitizer, and are not in it.
-ENGINE_SOURCES := kernels/core/{attention,choice,engine,executor,layer,lists,products,program,threads}.cpp \
+ENGINE_SOURCES := kernels/core/{attention,choice,convolutions,engine,executor,infer,layer,lists,maps,plan,probes,products,program,threads}.cpp \
   kernels/isa/scalar/kernels.cpp
 TSAN := build/tsan
 tsan:
@@ -176,8 +176,8 @@ clang:
 	  || { echo "Debian's clang and libclang-rt-dev could not be installed; install them as root." >&2; exit 1; }
 
 FUZZ_OBJECTS := $(patsubst kernels/%.cpp,$(FUZZ)/%.o,$(shell echo $(ENGINE_SOURCES))) $(FUZZ_SETS)
-$(FUZZ)/fuzz: tests/native/fuzz_engine.cpp $(FUZZ_OBJECTS)
-	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@
+$(FUZZ)/fuzz: tests/native/fuzz_engine.cpp $(wildcard tests/native/fuzz_*.hpp) $(FUZZ_OBJECTS)
+	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter-out %.hpp,$^) -o $@
 
 fuzz-engine: $(FUZZ)/fuzz
 	@echo "==> Fuzzing the engine for $(SECONDS) seconds: at most 60 seconds and 2 GB for a case"

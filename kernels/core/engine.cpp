@@ -10,7 +10,7 @@ namespace spikformer::engine {
 namespace {
 
 // Weights are read once for all samples of a chunk, whose events must still fit the second-level cache or nearly so.
-constexpr std::size_t lists_together = 8192;  // of the largest map that a 3x3 window over spikes reads
+constexpr std::size_t lists_together = 8192;  // of the largest map that a window over spikes or counts reads
 constexpr std::size_t most_together = 16;     // samples
 
 }  // namespace
@@ -42,10 +42,13 @@ std::size_t Engine::samples_together(const std::vector<Value>& values, std::size
     return std::clamp<std::size_t>(lists_together / lists, 1, most_together);
 }
 
+// What one thread needs for the largest of all ops.
 void Engine::reserve_scratch(const std::vector<Value>& values, std::size_t time_steps) {
     const Kernels& kernels = program_.kernels();
-    std::size_t most_inputs = 0, most_floats = 0, table = 0, heads = 0, mixed = 0, totals = 0;
-    for (const Op& op : program_.ops()) {
+    const std::size_t rows = divide_up(fired_rows * time_steps, integer_rows) * integer_rows;
+    std::size_t most_inputs = 0, most_floats = 0, table = 0, heads = 0, mixed = 0, totals = 0, sums = 0, pooled = 0;
+    for (std::size_t index = 0; index < program_.ops().size(); ++index) {
+        const Op& op = program_.ops()[index];
         const Value& x = values[op.inputs[0]];
         if (op.kind == OpKind::convolve) {
             most_inputs = std::max(most_inputs, op.layer.num_inputs);
@@ -54,27 +57,38 @@ void Engine::reserve_scratch(const std::vector<Value>& values, std::size_t time_
             }
         } else if (op.kind == OpKind::fire && x.kind != Kind::floats) {
             most_floats = std::max(most_floats, x.padded());
+        } else if (op.kind == OpKind::pool && slots_.of_buffer[index + 1] == Program::none) {
+            const std::size_t tiles = std::min(most_pooled_tiles, x.padded() / kernels.tile);
+            pooled = std::max(pooled, (tiles * most_pooled + 1) * x.width * time_steps * kernels.tile);
+        } else if (op.kind == OpKind::conjunction) {
+            heads = std::max(heads, x.words());
         } else if (op.kind == OpKind::attend) {
             const std::size_t head_dim = x.channels / op.num_heads;
             table = std::max(table, query_key_first(x.positions(), head_dim) ? 0 : head_dim * word_bits);
             mixed = std::max(mixed, x.positions() * time_steps * std::min(std::lcm(head_dim, word_bits), x.padded()));
             heads = std::max(heads, 3 * x.positions() * divide_up(head_dim, word_bits));
-        } else if (op.kind == OpKind::read_out) {
-            totals = std::max(totals, x.padded());
+        } else if (op.kind == OpKind::sum_tokens || op.kind == OpKind::mean || op.kind == OpKind::read_out) {
+            std::size_t& most = x.kind == Kind::floats ? sums : totals;
+            most = std::max(most, x.padded());
         }
     }
     work_.scratch.resize(threads_.count());
     for (ThreadScratch& scratch : work_.scratch) {
-        const std::size_t rows = divide_up(fired_rows * time_steps, integer_rows) * integer_rows;
         scratch.inputs.reserve(fired_rows * time_steps * most_floats);
         scratch.byte_inputs.reserve(kernels.integers ? rows * most_inputs : 0);
         scratch.currents.reserve(rows * widest_tile);
         scratch.mixed.reserve(mixed);
         scratch.table.reserve(table);
+        scratch.pooled.reserve(pooled);
         scratch.totals.reserve(totals);
-        scratch.sums.reserve(totals);
+        scratch.sums.reserve(sums);
         scratch.heads.reserve(heads);
     }
+}
+
+std::size_t Engine::ThreadScratch::bytes() const {
+    return inputs.bytes() + currents.bytes() + mixed.bytes() + table.bytes() + pooled.bytes() + byte_inputs.bytes() +
+           totals.bytes() + sums.bytes() + heads.bytes();
 }
 
 void Engine::prepare_taps(const std::vector<Value>& values, std::size_t batch_size, std::size_t time_steps) {
@@ -126,9 +140,7 @@ std::size_t Engine::buffer_bytes() const {
         sum += slot.spikes.bytes() + slot.counts.bytes() + slot.floats.bytes();
     }
     for (const ThreadScratch& scratch : work_.scratch) {
-        sum += scratch.inputs.bytes() + scratch.byte_inputs.bytes() + scratch.currents.bytes() +
-               scratch.mixed.bytes() + scratch.table.bytes() + scratch.totals.bytes() + scratch.sums.bytes() +
-               scratch.heads.bytes();
+        sum += scratch.bytes();
     }
     return sum;
 }

@@ -17,6 +17,7 @@
 namespace spikformer::engine {
 
 constexpr std::size_t fired_rows = 16;  // rows whose currents wait for their neurons, in the first-level cache
+constexpr std::size_t most_pooled_tiles = 8;  // of a product whose currents are pooled, that a thread computes at once
 
 // How a product of spikes or counts is computed: by its events, densely, or by the cheaper of the two for each sample.
 enum class Mode { automatic = 0, events = 1, dense = 2 };
@@ -73,8 +74,8 @@ public:
     std::mutex running;
 
     Mode mode = Mode::automatic;
-    // Where the mode is automatic, a sample's product is dense above this density: of 3x3 windows over spikes, of spikes,
-    // and of counts.
+    // Where the mode is automatic, a sample's product is dense above this density: of windows over spikes, of spikes, and
+    // of counts.
     std::array<double, 3> density_thresholds{0.5, 0.5, 0.5};
     std::vector<Intervention> interventions;
 
@@ -87,11 +88,13 @@ private:
     friend class Executor;
 
     struct ThreadScratch {
-        Buffer<float> inputs, currents, mixed, table;
+        Buffer<float> inputs, currents, mixed, table, pooled;
         Buffer<std::uint8_t> byte_inputs;
         Buffer<std::int32_t> totals;
         Buffer<double> sums;
         Buffer<Word> heads;
+
+        std::size_t bytes() const;
     };
 
     // Memory of one slot; a slot keeps one kind of buffer.
@@ -101,12 +104,17 @@ private:
         Buffer<float> floats;
     };
 
-    // A tile of a product, where its neurons' spikes or its currents go, and where its voltages begin.
+    // A tile of a product, and where its currents go: added to a stream, kept, read by neurons; each may be null.
     struct Tile {
-        const Op* product;
-        const Op* neuron;  // null: currents are kept
-        void* output;
-        std::size_t index, state_offset;
+        const Op* product = nullptr;
+        std::size_t index = 0;
+        const float* residual = nullptr;
+        std::size_t residual_steps = 1;
+        float* kept = nullptr;  // the tile's first channel, of the position below
+        std::size_t kept_width = 0, kept_position = 0;
+        const Op* neuron = nullptr;
+        Word* spikes = nullptr;
+        std::size_t state_offset = 0;
     };
 
     struct Workspace {

@@ -1,22 +1,8 @@
 #include "executor.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace spikformer::engine {
-namespace {
-
-constexpr std::size_t rows_together = 64;  // of a loop that only moves memory
-
-// A well-mixed number of a place: noise must not depend on who computes it, or in which order.
-std::uint64_t hash(std::uint64_t x) {
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
-}  // namespace
 
 Executor::Executor(Engine& engine, const Input& input, const std::vector<Value>& values,
                    const std::vector<std::size_t>& state_offsets, std::size_t first, std::size_t count,
@@ -48,11 +34,18 @@ void Executor::run(float* logits) {
                     convolve(step);
                 }
                 break;
+            case OpKind::convolve_depthwise: convolve_depthwise(step); break;
             case OpKind::attend: attend(step); break;
             case OpKind::fire: fire(step.first); break;
-            case OpKind::pool: pool(step.first); break;
+            case OpKind::pool:
+            case OpKind::dilate: pool(step.first); break;
             case OpKind::pool_tokens: pool_tokens(step.first); break;
+            case OpKind::dilate_heads: dilate_heads(step.first); break;
             case OpKind::add: add(step.first); break;
+            case OpKind::conjunction: conjunction(step.first); break;
+            case OpKind::sum_tokens:
+            case OpKind::mean: sum_tokens(step.first); break;
+            case OpKind::sum_heads: sum_heads(step.first); break;
             case OpKind::read_out: read_out(step.first, logits); break;
         }
         for (std::size_t index = step.first; index < step.last; ++index) {
@@ -77,38 +70,55 @@ void Executor::reserve(std::size_t buffer) {
     }
 }
 
-Source Executor::source_of(std::size_t buffer, bool neighbours) {
+// What is read beyond the last row of counts must be there.
+void Executor::clear_margin(std::size_t buffer) {
+    const std::size_t margin = integer_rows * values[buffer].padded();
+    std::fill_n(counts(buffer, words_of(buffer) * word_bits, margin), margin, std::uint8_t{0});
+}
+
+Source Executor::source_of(const Op& product) {
+    const std::size_t buffer = product.inputs[0], words = words_of(buffer);
     const Value& value = values[buffer];
     Source source;
-    const std::size_t words = words_of(buffer);
     source.spikes = value.kind == Kind::spikes ? spikes(buffer, 0, words) : nullptr;
     source.counts = value.kind == Kind::counts ? counts(buffer, 0, words * word_bits) : nullptr;
-    source.height = neighbours ? value.height : 1;  // without a window, positions are one row
-    source.width = neighbours ? value.width : value.positions();
+    source.window = {value.height, value.width, product.kernel, product.stride};
+    if (source.window.is_plain()) {  // positions are one row
+        source.window = {1, value.positions()};
+    }
     source.words = value.words();
     source.channels = value.channels;
-    source.neighbours = neighbours;
     return source;
 }
 
-// The currents of a tile: to its neurons, or with the bias to the buffer that keeps them.
-void Executor::finish_tile(const Tile& tile, const float* currents, std::size_t current_row, std::size_t current_step,
+// The currents of a tile, which it changes: straight to its neurons, or with the bias and the stream they are added to,
+// if there is one, to where they are kept, and from there to neurons.
+void Executor::finish_tile(const Tile& tile, float* currents, std::size_t current_row, std::size_t current_step,
                            std::size_t position, std::size_t rows) {
     const Layer& layer = tile.product->layer;
     const std::size_t first_channel = tile.index * kernels.tile;
     const float* bias = layer.bias.data() + first_channel;
-    if (tile.neuron) {
-        fire_tile(*tile.neuron, static_cast<Word*>(tile.output), layer.words, first_channel, bias, currents,
-                  current_row, current_step, position, rows, tile.state_offset);
+    if (!tile.kept) {
+        fire_tile(*tile.neuron, tile.spikes, layer.words, first_channel, bias, currents, current_row, current_step,
+                  position, rows, tile.state_offset);
         return;
     }
-    const std::size_t steps = current_step == 0 ? 1 : time_steps;
-    float* kept = static_cast<float*>(tile.output) + position * steps * layer.width() + first_channel;
+    const std::size_t steps = current_step == 0 ? 1 : time_steps, width = tile.kept_width;
+    float* kept = tile.kept + (position - tile.kept_position) * steps * width;
     for (std::size_t r = 0; r < rows; ++r) {
         for (std::size_t t = 0; t < steps; ++t) {
-            kernels.add_floats(currents + r * current_row + t * current_step, bias, kernels.tile,
-                               kept + (r * steps + t) * layer.width());
+            float* current = currents + r * current_row + t * current_step;
+            float* to = kept + (r * steps + t) * width;
+            kernels.add_floats(current, bias, kernels.tile, tile.residual ? current : to);
+            if (tile.residual) {  // which may be what is kept
+                const std::size_t before = (position + r) * tile.residual_steps + t % tile.residual_steps;
+                kernels.add_floats(tile.residual + before * layer.width() + first_channel, current, kernels.tile, to);
+            }
         }
+    }
+    if (tile.neuron) {
+        fire_tile(*tile.neuron, tile.spikes, layer.words, first_channel, engine.no_bias_.data(), kept, steps * width,
+                  width, position, rows, tile.state_offset);
     }
 }
 
@@ -168,138 +178,6 @@ void Executor::fire(std::size_t index) {
                       x.is_static ? 0 : width, position, rows, offset);
         }
     });
-}
-
-void Executor::pool(std::size_t index) {
-    const std::size_t from = ops[index].inputs[0];
-    const Value& x = values[from];
-    const std::size_t rows = x.height / 2, depth = steps_of(from) * x.words();
-    engine.threads_.for_each(count * rows, [&](std::size_t item, std::size_t) {
-        const std::size_t sample = item / rows, row = item % rows;
-        const std::size_t map = x.positions() * depth, pooled = x.width / 2 * depth;
-        if (x.kind == Kind::spikes) {
-            kernels.pool_map_row(spikes(from, sample * map, map), x.height, x.width, depth, row,
-                                 spikes(index + 1, item * pooled, pooled));
-        } else {
-            kernels.pool_floats_row(floats(from, sample * map * word_bits, map * word_bits), x.height, x.width,
-                                    depth * word_bits, row,
-                                    floats(index + 1, item * pooled * word_bits, pooled * word_bits));
-        }
-    });
-}
-
-void Executor::pool_tokens(std::size_t index) {
-    const Op& op = ops[index];
-    const Value& x = values[op.inputs[0]];
-    const std::size_t depth = time_steps * x.words(), size = x.positions() * depth;
-    engine.threads_.for_each(count, [&](std::size_t sample, std::size_t) {
-        kernels.pool_tokens(spikes(op.inputs[0], sample * size, size), x.positions(), depth, op.kernel,
-                            spikes(index + 1, sample * size, size));
-    });
-}
-
-void Executor::add(std::size_t index) {
-    const Op& op = ops[index];
-    const std::size_t stream = op.inputs[0], from = op.inputs[1], to = index + 1;
-    const Value& sum = values[to];
-    const std::size_t positions = count * sum.positions(), size = steps_of(to) * sum.words();
-    engine.threads_.for_each(divide_up(positions, rows_together), [&](std::size_t item, std::size_t) {
-        const std::size_t begin = item * rows_together, rows = std::min(rows_together, positions - begin);
-        const std::size_t place = begin * size, words = rows * size;
-        if (sum.kind == Kind::floats) {
-            const std::size_t width = sum.padded(), steps = steps_of(to);
-            const std::size_t a_steps = steps_of(stream), b_steps = steps_of(from);
-            for (std::size_t row = begin; row < begin + rows; ++row) {
-                for (std::size_t t = 0; t < steps; ++t) {  // what is static stands for all steps
-                    kernels.add_floats(floats(stream, (row * a_steps + t % a_steps) * width, width),
-                                       floats(from, (row * b_steps + t % b_steps) * width, width), width,
-                                       floats(to, (row * steps + t) * width, width));
-                }
-            }
-            return;
-        }
-        std::uint8_t* counted = counts(to, place * word_bits, words * word_bits);
-        if (values[stream].kind == Kind::spikes) {
-            std::memset(counted, 0, words * word_bits);
-            kernels.add_spikes(spikes(stream, place, words), words, counted);
-        } else if (slot(stream) != slot(to)) {
-            std::memcpy(counted, counts(stream, place * word_bits, words * word_bits), words * word_bits);
-        }
-        kernels.add_spikes(spikes(from, place, words), words, counted);
-    });
-    if (sum.kind == Kind::counts) {  // what is read beyond the last row
-        const std::size_t margin = integer_rows * sum.padded();
-        std::memset(counts(to, positions * size * word_bits, margin), 0, margin);
-    }
-}
-
-void Executor::read_out(std::size_t index, float* logits) {
-    const Op& op = ops[index];
-    const std::size_t from = op.inputs[0], steps = steps_of(from), num_classes = op.bias.size();
-    const Value& x = values[from];
-    const std::size_t width = x.padded();
-    engine.threads_.for_each(count * time_steps, [&](std::size_t item, std::size_t thread) {
-        const std::size_t sample = item / time_steps, t = item % time_steps;
-        const std::size_t place = (sample * x.positions() * steps + t % steps) * width;
-        const std::size_t seen = ((x.positions() - 1) * steps + 1) * width;  // from there to the last position
-        float* answer = logits + (t * input.batch_size + first + sample) * num_classes;
-        Scratch& scratch = work.scratch[thread];
-        if (x.kind == Kind::counts) {
-            std::int32_t* totals = scratch.totals.at(0, x.channels);
-            kernels.sum_tokens(counts(from, place, seen), x.positions(), steps * width, x.channels, totals);
-            kernels.read_out(totals, x.positions(), x.channels, op.weights.data(), op.bias.data(),
-                             num_classes, answer);
-        } else {
-            double* sums = scratch.sums.at(0, x.channels);
-            kernels.sum_floats(floats(from, place, seen), x.positions(), steps * width, x.channels, sums);
-            kernels.read_out_floats(sums, x.positions(), x.channels, op.weights.data(), op.bias.data(),
-                                    num_classes, answer);
-        }
-    });
-}
-
-void Executor::finish(std::size_t index) {
-    for (const Intervention& intervention : engine.interventions) {
-        if (intervention.op == index) {
-            intervene(intervention);
-        }
-    }
-    for (Tap& tap : engine.taps) {
-        if (tap.op == index) {
-            const std::size_t size = tap.positions * time_steps * tap.words;
-            std::copy_n(spikes(index + 1, 0, count * size), count * size, tap.spikes.data() + first * size);
-        }
-    }
-}
-
-void Executor::intervene(const Intervention& intervention) {
-    const std::size_t buffer = intervention.op + 1;
-    const Value& value = values[buffer];
-    const std::size_t words = value.words(), sample_words = value.positions() * time_steps * words;
-    const auto bound = static_cast<std::uint64_t>(intervention.noise * 0x1p53);
-    Word* fired = spikes(buffer, 0, count * sample_words);
-    if (!intervention.replacement.empty()) {
-        std::copy_n(intervention.replacement.data() + first * sample_words, count * sample_words, fired);
-    }
-    engine.threads_.for_each(count, [&](std::size_t sample, std::size_t) {
-        for (std::size_t w = 0; w < sample_words; ++w) {
-            Word& word = fired[sample * sample_words + w];
-            word &= intervention.kept[w % words];
-            const std::size_t channels = std::min(word_bits, value.channels - w % words * word_bits);
-            for (std::size_t bit = 0; bound > 0 && bit < channels; ++bit) {
-                const std::uint64_t place = ((first + sample) * sample_words + w) * word_bits + bit;
-                word |= Word{hash(hash(intervention.seed) ^ place) >> 11 < bound} << bit;
-            }
-        }
-    });
-}
-
-OpReport& Executor::report(const std::string& name) {
-    if (next_report == engine.reports.size()) {
-        engine.reports.emplace_back();
-        engine.reports.back().name = name;
-    }
-    return engine.reports[next_report++];
 }
 
 }  // namespace spikformer::engine

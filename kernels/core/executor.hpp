@@ -7,6 +7,8 @@
 
 namespace spikformer::engine {
 
+constexpr std::size_t items_per_thread = 6;  // of a loop, so that none waits long for the last
+
 // Adds the time of its life to a total.
 class Stopwatch {
 public:
@@ -40,11 +42,16 @@ private:
     // Each op, or several that run together.
     void convolve_pixels(const Step& step);
     void convolve(const Step& step);
+    void convolve_depthwise(const Step& step);
     void attend(const Step& step);
     void fire(std::size_t index);
     void pool(std::size_t index);
     void pool_tokens(std::size_t index);
+    void dilate_heads(std::size_t index);
     void add(std::size_t index);
+    void conjunction(std::size_t index);
+    void sum_tokens(std::size_t index);
+    void sum_heads(std::size_t index);
     void read_out(std::size_t index, float* logits);
 
     // Buffers by their number.
@@ -63,16 +70,21 @@ private:
     }
     std::size_t slot(std::size_t buffer) const { return engine.slots_.of_buffer[buffer]; }
     void reserve(std::size_t buffer);
-    Source source_of(std::size_t buffer, bool neighbours);
+    Source source_of(const Op& product);
+    void clear_margin(std::size_t buffer);
 
-    // Products.
-    void add_tiles(std::size_t product, bool fires);
+    // Products. Rows are one for each output position; `begin` counts those of a sample.
+    void add_tiles(std::size_t product, const Tail& tail);
+    template <typename Multiply>
+    void pool_currents(const Step& step, const Multiply& multiply);
+    void multiply_pixels(const Op& op, std::size_t sample, std::size_t begin, std::size_t rows, const Tile* first_tile,
+                         const Tile* last_tile, Scratch& scratch);
     void choose_modes(const Source& source, OpReport& report);
     std::uint64_t count_additions(const Source& source, std::size_t sample, std::size_t row) const;
     void list_events(const Source& source, OpReport& report);
     Share share_of(const Source& source, std::size_t num_tiles, std::size_t num_inputs) const;
-    void multiply_rows(const Source& source, std::size_t sample, std::size_t begin, const Tile* first_tile,
-                       const Tile* last_tile, Scratch& scratch);
+    void multiply_rows(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
+                       const Tile* first_tile, const Tile* last_tile, Scratch& scratch);
     void add_events(const Source& source, std::size_t row, const float* weights, float* currents) const;
     const std::uint8_t* byte_rows_of(const Source& source, std::size_t sample, std::size_t begin, std::size_t rows,
                                       Scratch& scratch) const;
@@ -82,12 +94,16 @@ private:
                   std::size_t stride);
 
     // Neurons. Rows are positions one after another; `position` counts through all samples of the chunk.
-    void finish_tile(const Tile& tile, const float* currents, std::size_t current_row, std::size_t current_step,
+    void finish_tile(const Tile& tile, float* currents, std::size_t current_row, std::size_t current_step,
                      std::size_t position, std::size_t rows);
     void fire_tile(const Op& neuron, Word* spikes, std::size_t words, std::size_t first_channel, const float* bias,
                    const float* currents, std::size_t current_row, std::size_t current_step, std::size_t position,
                    std::size_t rows, std::size_t state_offset);
     std::size_t state_offset(std::size_t neuron) const;
+
+    // Sums over the positions of one sample at one step, of spikes and counts, or of floats.
+    const std::int32_t* totals_of(std::size_t buffer, std::size_t sample, std::size_t t, Scratch& scratch);
+    const double* sums_of(std::size_t buffer, std::size_t sample, std::size_t t, Scratch& scratch);
 
     // After an op has fired: interventions, then taps.
     void finish(std::size_t index);

@@ -52,20 +52,28 @@ void pack_digits(const Kernels& kernels, Layer& layer) {
     }
 }
 
+// Zeros for the weights of `num_outputs`, and their bias. Outputs that pad the last word get neither weight nor bias: they
+// stay at rest, below threshold.
+Layer empty_layer(const Kernels& kernels, const float* bias, std::size_t num_inputs, std::size_t num_outputs) {
+    Layer layer;
+    layer.num_inputs = num_inputs;
+    layer.num_outputs = num_outputs;
+    layer.words = divide_up(num_outputs, word_bits);
+    layer.num_tiles = layer.width() / kernels.tile;
+    const std::size_t size = layer.width() * num_inputs;
+    std::fill_n(layer.weights.reserve(size), size, 0.0f);
+    std::fill_n(layer.bias.reserve(layer.width()), layer.width(), 0.0f);
+    std::copy_n(bias, num_outputs, layer.bias.data());
+    return layer;
+}
+
 }  // namespace
 
 Layer pack_layer(const Kernels& kernels, const float* weights, const float* bias, std::size_t num_outputs,
                  std::size_t neighbours, std::size_t channels, std::size_t padded_channels) {
-    Layer layer;
-    layer.num_inputs = neighbours * padded_channels;
-    layer.num_outputs = num_outputs;
-    layer.words = divide_up(num_outputs, word_bits);
-    layer.num_tiles = layer.width() / kernels.tile;
-    const std::size_t tile_size = layer.num_inputs * kernels.tile;
-    float* packed = layer.weights.reserve(layer.num_tiles * tile_size);
-    std::fill_n(packed, layer.num_tiles * tile_size, 0.0f);
+    Layer layer = empty_layer(kernels, bias, neighbours * padded_channels, num_outputs);
     for (std::size_t output = 0; output < num_outputs; ++output) {
-        float* column = packed + output / kernels.tile * tile_size + output % kernels.tile;
+        float* column = layer.weights.data() + output / kernels.tile * layer.num_inputs * kernels.tile + output % kernels.tile;
         const float* row = weights + output * neighbours * channels;
         for (std::size_t n = 0; n < neighbours; ++n) {
             for (std::size_t c = 0; c < channels; ++c) {
@@ -73,12 +81,20 @@ Layer pack_layer(const Kernels& kernels, const float* weights, const float* bias
             }
         }
     }
-    // Outputs that pad the last word get neither weight nor bias: they stay at rest, below threshold.
-    float* padded_bias = layer.bias.reserve(layer.width());
-    std::fill_n(padded_bias, layer.width(), 0.0f);
-    std::copy_n(bias, num_outputs, padded_bias);
     if (kernels.integers && padded_channels % word_bits == 0) {
         pack_digits(kernels, layer);
+    }
+    return layer;
+}
+
+Layer pack_depthwise(const Kernels& kernels, const float* weights, const float* bias, std::size_t places,
+                     std::size_t channels) {
+    Layer layer = empty_layer(kernels, bias, places, channels);
+    for (std::size_t place = 0; place < places; ++place) {
+        for (std::size_t first = 0; first < channels; first += kernels.tile) {
+            std::copy_n(weights + place * channels + first, std::min(kernels.tile, channels - first),
+                        layer.weights.data() + (first / kernels.tile * places + place) * kernels.tile);
+        }
     }
     return layer;
 }

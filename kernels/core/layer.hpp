@@ -26,4 +26,8 @@ struct Layer {
 Layer pack_layer(const Kernels& kernels, const float* weights, const float* bias, std::size_t num_outputs,
                  std::size_t neighbours, std::size_t channels, std::size_t padded_channels);
 
+// Of a depthwise convolution, `weights` is [places][channels]: rows of a tile are the places of its window.
+Layer pack_depthwise(const Kernels& kernels, const float* weights, const float* bias, std::size_t places,
+                     std::size_t channels);
+
 }  // namespace spikformer::engine

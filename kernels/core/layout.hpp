@@ -17,17 +17,23 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/dynamics.hpp"
+
 namespace spikformer::engine {
 
 using Word = std::uint64_t;
 using Index = std::uint16_t;  // of an input
 
-constexpr std::size_t most_inputs = std::size_t{1} << 16;  // of a row: 9 neighbours times channels
+constexpr std::size_t most_inputs = std::size_t{1} << 16;  // of a row: neighbours times channels
 static_assert(most_inputs - 1 == Index(-1), "the last input has an index");
+
+constexpr std::size_t most_kernel = 7;                        // the side of a window
+constexpr std::size_t most_parts = most_kernel * most_kernel;  // of a row: the positions that a window sees
 
 constexpr std::size_t max_count = 255;  // of a residual stream of spikes: it is kept in bytes
 constexpr std::size_t most_tokens = std::numeric_limits<std::int32_t>::max() / max_count;  // whose counts are added up
 static_assert(max_count == std::uint8_t(-1) && most_tokens * max_count <= std::numeric_limits<std::int32_t>::max());
+static_assert(most_tokens <= std::size_t{1} << std::numeric_limits<float>::digits, "sums of spikes are exact in floats");
 
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t group_steps = 4;
@@ -39,20 +45,38 @@ constexpr std::size_t integer_rows = 16;     // and rows: it reads and writes up
 constexpr std::size_t value_margin = 1;   // the values of listed counts may be written one beyond the last
 constexpr std::size_t merge_margin = 16;  // lists are put together by whole vectors, which may go beyond the last event
 
-// The events of one position in a row of several: their indices count from `first`.
+static_assert(merge_margin >= value_margin);
+
+// The events of one position in a row of several: their indices count from `first`. `values` is of counts alone.
 struct PartOfRow {
     const Index* indices;
     const std::uint32_t* ends;
     Index first;
+    const float* values = nullptr;
+};
+
+// A position that a depthwise window sees: its spikes [T][words], and its place in the window.
+struct SeenPlace {
+    const Word* spikes;
+    std::size_t place;
+};
+
+constexpr std::size_t most_pooled = 3;  // the side of a pool's window
+
+// The rows of a map [width][depth] that one row of a pool sees, and which of them its windows are centred in. Columns
+// are `stride` apart, each in a window that reaches (kernel - 1) / 2 to the left.
+template <typename Element>
+struct PooledRows {
+    const Element* rows[most_pooled];
+    std::size_t count, centre;
+    std::size_t width, depth;
+    std::size_t kernel, stride;
 };
 
 // Internal to each file: see isa/simd.hpp.
 [[maybe_unused]] static constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// H = V + gain (X - leak (V - v_reset)), a spike where H >= v_threshold, then V = v_reset.
-struct Dynamics {
-    float gain, leak, v_threshold, v_reset;
-};
+using Dynamics = spikformer::Dynamics<float>;
 
 constexpr std::size_t most_product = std::size_t{1} << 24;  // of Q K^T V, tokens times features: exact in a float
 

@@ -26,14 +26,12 @@ namespace {
 constexpr std::size_t block_size = 1024;           // a power of two; the backward pass keeps seven such rows in L1
 constexpr std::size_t parallel_minimum = 1 << 16;  // with fewer elements, waking threads costs more than it saves
 
+// Rounded to what a pass computes in.
 template <typename Real>
-struct Constants {
-    Real gain, leak, v_threshold, v_reset;
-
-    explicit Constants(const Dynamics& dynamics)
-        : gain(static_cast<Real>(dynamics.gain)), leak(static_cast<Real>(dynamics.leak)),
-          v_threshold(static_cast<Real>(dynamics.v_threshold)), v_reset(static_cast<Real>(dynamics.v_reset)) {}
-};
+Dynamics<Real> rounded(const Dynamics<double>& dynamics) {
+    return {static_cast<Real>(dynamics.gain), static_cast<Real>(dynamics.leak),
+            static_cast<Real>(dynamics.v_threshold), static_cast<Real>(dynamics.v_reset)};
+}
 
 SPIKFORMER_INLINE double exp_nonpositive(double x) { return std::exp(x); }
 
@@ -88,7 +86,7 @@ struct BackwardRow {
 
 // The order of operations is that of the Python twin: results are equal to the last bit.
 template <typename Real>
-SPIKFORMER_INLINE void forward_body(const ForwardRow<Real> row, const Constants<Real> c) {
+SPIKFORMER_INLINE void forward_body(const ForwardRow<Real> row, const Dynamics<Real> c) {
     for (std::size_t i = 0; i < row.count; ++i) {
         const Real v = row.voltage[i];
         const Real h = v + c.gain * (row.current[i] - c.leak * (v - c.v_reset));
@@ -100,7 +98,7 @@ SPIKFORMER_INLINE void forward_body(const ForwardRow<Real> row, const Constants<
 
 // dh/dgain = (h[t] - v[t-1]) / gain, so the current need not be kept.
 template <Surrogate surrogate, typename Real>
-SPIKFORMER_INLINE void backward_body(const BackwardRow<Real> row, const Constants<Real> c) {
+SPIKFORMER_INLINE void backward_body(const BackwardRow<Real> row, const Dynamics<Real> c) {
     const Real decay = 1 - c.gain * c.leak;
     for (std::size_t i = 0; i < row.count; ++i) {
         const Real h = row.membrane[i];
@@ -115,7 +113,7 @@ SPIKFORMER_INLINE void backward_body(const BackwardRow<Real> row, const Constant
 }
 
 template <typename Real>
-SPIKFORMER_INLINE void backward_body(const BackwardRow<Real>& row, const Constants<Real>& c, Surrogate surrogate) {
+SPIKFORMER_INLINE void backward_body(const BackwardRow<Real>& row, const Dynamics<Real>& c, Surrogate surrogate) {
     if (surrogate == Surrogate::sigmoid) {
         backward_body<Surrogate::sigmoid>(row, c);
     } else {
@@ -134,12 +132,12 @@ SPIKFORMER_CLONES double pairwise_sum(double* terms) {
 }
 
 // Templates cannot be cloned, hence one function for each type.
-SPIKFORMER_CLONES void forward_row(const ForwardRow<float>& row, const Constants<float>& c) { forward_body(row, c); }
-SPIKFORMER_CLONES void forward_row(const ForwardRow<double>& row, const Constants<double>& c) { forward_body(row, c); }
-SPIKFORMER_CLONES void backward_row(const BackwardRow<float>& row, const Constants<float>& c, Surrogate surrogate) {
+SPIKFORMER_CLONES void forward_row(const ForwardRow<float>& row, const Dynamics<float>& c) { forward_body(row, c); }
+SPIKFORMER_CLONES void forward_row(const ForwardRow<double>& row, const Dynamics<double>& c) { forward_body(row, c); }
+SPIKFORMER_CLONES void backward_row(const BackwardRow<float>& row, const Dynamics<float>& c, Surrogate surrogate) {
     backward_body(row, c, surrogate);
 }
-SPIKFORMER_CLONES void backward_row(const BackwardRow<double>& row, const Constants<double>& c, Surrogate surrogate) {
+SPIKFORMER_CLONES void backward_row(const BackwardRow<double>& row, const Dynamics<double>& c, Surrogate surrogate) {
     backward_body(row, c, surrogate);
 }
 
@@ -169,8 +167,8 @@ void for_each_block(std::size_t time_steps, std::size_t size, const Work& work) 
 
 template <typename Real>
 void lif_forward(const Real* current, std::ptrdiff_t current_stride, const Real* initial, Real* spikes, Real* membrane,
-                 Real* voltage, std::size_t time_steps, std::size_t size, const Dynamics& dynamics) {
-    const Constants<Real> constants(dynamics);
+                 Real* voltage, std::size_t time_steps, std::size_t size, const Dynamics<double>& dynamics) {
+    const Dynamics<Real> constants = rounded<Real>(dynamics);
     for_each_block(time_steps, size, [&](std::size_t, std::size_t begin, std::size_t count) {
         alignas(64) Real unused_membrane[block_size];
         copy_or_fill(initial, constants.v_reset, begin, count, voltage + begin);
@@ -187,8 +185,8 @@ void lif_forward(const Real* current, std::ptrdiff_t current_stride, const Real*
 template <typename Real>
 double lif_backward(const Real* grad_spikes, const Real* grad_voltage, const Real* membrane, const Real* initial,
                     Real* grad_current, Real* grad_initial, std::size_t time_steps, std::size_t size,
-                    const Dynamics& dynamics, Surrogate surrogate, double alpha) {
-    const Constants<Real> constants(dynamics);
+                    const Dynamics<double>& dynamics, Surrogate surrogate, double alpha) {
+    const Dynamics<Real> constants = rounded<Real>(dynamics);
     std::vector<double> block_sums(size / block_size + 1);
     for_each_block(time_steps, size, [&](std::size_t block, std::size_t begin, std::size_t count) {
         alignas(64) Real start[block_size];
@@ -214,12 +212,12 @@ double lif_backward(const Real* grad_spikes, const Real* grad_voltage, const Rea
 }
 
 template void lif_forward(const float*, std::ptrdiff_t, const float*, float*, float*, float*, std::size_t, std::size_t,
-                          const Dynamics&);
+                          const Dynamics<double>&);
 template void lif_forward(const double*, std::ptrdiff_t, const double*, double*, double*, double*, std::size_t,
-                          std::size_t, const Dynamics&);
+                          std::size_t, const Dynamics<double>&);
 template double lif_backward(const float*, const float*, const float*, const float*, float*, float*, std::size_t,
-                             std::size_t, const Dynamics&, Surrogate, double);
+                             std::size_t, const Dynamics<double>&, Surrogate, double);
 template double lif_backward(const double*, const double*, const double*, const double*, double*, double*, std::size_t,
-                             std::size_t, const Dynamics&, Surrogate, double);
+                             std::size_t, const Dynamics<double>&, Surrogate, double);
 
 }  // namespace spikformer

@@ -11,27 +11,22 @@
 
 #include <cstddef>
 
-namespace spikformer {
+#include "dynamics.hpp"
 
-struct Dynamics {
-    double gain;
-    double leak;
-    double v_threshold;
-    double v_reset;
-};
+namespace spikformer {
 
 enum class Surrogate { sigmoid = 0, arctan = 1 };
 
 // `initial` may be null: the membrane then starts at v_reset. `membrane` (h, kept for the backward pass) may be null.
 template <typename Real>
 void lif_forward(const Real* current, std::ptrdiff_t current_stride, const Real* initial, Real* spikes, Real* membrane,
-                 Real* voltage, std::size_t time_steps, std::size_t size, const Dynamics& dynamics);
+                 Real* voltage, std::size_t time_steps, std::size_t size, const Dynamics<double>& dynamics);
 
 // Reset detached: in v = h (1 - s) the gradient does not pass through s. `initial` and `grad_voltage` may be null.
 // Writes grad_current and, unless null, grad_initial; returns dL/dgain, for a learnable time constant (gain != 0).
 template <typename Real>
 double lif_backward(const Real* grad_spikes, const Real* grad_voltage, const Real* membrane, const Real* initial,
                     Real* grad_current, Real* grad_initial, std::size_t time_steps, std::size_t size,
-                    const Dynamics& dynamics, Surrogate surrogate, double alpha);
+                    const Dynamics<double>& dynamics, Surrogate surrogate, double alpha);
 
 }  // namespace spikformer

@@ -10,67 +10,74 @@ constexpr std::size_t block_rows = 32;  // rows whose events lie together, liste
 
 }  // namespace
 
-void EventLists::Lists::reserve(std::size_t num_blocks, std::size_t num_rows, std::size_t num_groups,
-                                std::size_t row_inputs) {
-    capacity = block_rows * num_groups * row_inputs + merge_margin;
+void EventLists::Lists::reserve(std::size_t count, std::size_t rows, std::size_t time_steps, std::size_t row_inputs,
+                                bool counted) {
+    const std::size_t num_blocks = count * divide_up(rows, block_rows);
+    const std::size_t num_lists = count * rows * divide_up(time_steps, group_steps);
+    capacity = block_rows * divide_up(time_steps, group_steps) * row_inputs + merge_margin;
     indices.reserve(num_blocks * capacity);
-    starts.reserve(num_rows * num_groups);
-    ends.reserve(num_rows * num_groups * num_patterns);
+    starts.reserve(num_lists);
+    ends.reserve(num_lists * num_patterns);
+    value_capacity = counted ? block_rows * time_steps * row_inputs + merge_margin : 0;
+    values.reserve(num_blocks * value_capacity);
+    value_starts.reserve(counted ? num_lists : 0);
+}
+
+std::size_t EventLists::Lists::bytes() const {
+    return indices.bytes() + values.bytes() + starts.bytes() + value_starts.bytes() + ends.bytes();
 }
 
 void EventLists::list(const Kernels& kernels, Threads& threads, const Source& source,
                       const std::vector<bool>& listed, std::size_t time_steps) {
-    const std::size_t count = listed.size();
-    positions_ = source.positions();
     time_steps_ = time_steps;
     num_groups_ = divide_up(time_steps, group_steps);
-    const std::size_t blocks = divide_up(positions_, block_rows), row_inputs = source.row_words() * word_bits;
-    value_capacity_ = source.counts ? block_rows * time_steps * row_inputs + value_margin : 0;
     scratch_.resize(threads.count());
     for (Buffer<std::uint32_t>& scratch : scratch_) {
         scratch.reserve(source.words * word_bits);
     }
-    rows_.reserve(count * blocks, count * positions_, num_groups_, row_inputs);
-    if (source.neighbours) {
-        places_.reserve(count * blocks, count * positions_, num_groups_, source.words * word_bits);
-        list_positions(kernels, threads, source, listed, places_);
-        merge_neighbours(kernels, threads, source, listed);
-    } else {
-        values_.reserve(count * blocks * value_capacity_);
-        value_starts_.reserve(count * positions_ * num_groups_);
-        list_positions(kernels, threads, source, listed, rows_);
+    const bool counted = source.counts != nullptr;
+    rows_.reserve(listed.size(), source.rows(), time_steps, source.row_words() * word_bits, counted);
+    if (source.window.kernel == 1) {
+        list_positions(kernels, threads, source, listed, rows_, source.rows());
+        return;
     }
+    const std::size_t positions = source.window.positions();
+    places_.reserve(listed.size(), positions, time_steps, source.words * word_bits, counted);
+    list_positions(kernels, threads, source, listed, places_, positions);
+    merge_positions(kernels, threads, source, listed);
 }
 
 EventLists::Row EventLists::row(std::size_t row, std::size_t group) const {
     const std::size_t list = row * num_groups_ + group;
     return {rows_.indices.data() + rows_.starts.data()[list],
-            value_capacity_ == 0 ? nullptr : values_.data() + value_starts_.data()[list],
+            rows_.value_capacity == 0 ? nullptr : rows_.values.data() + rows_.value_starts.data()[list],
             rows_.ends.data() + list * num_patterns};
 }
 
-// Each position on its own: all of a row, or a ninth of it.
+// Each position on its own: all of a row, or a part of it. Without a window, a stride leaves some out.
 void EventLists::list_positions(const Kernels& kernels, Threads& threads, const Source& source,
-                                const std::vector<bool>& listed, Lists& lists) {
-    const std::size_t blocks = divide_up(positions_, block_rows), size = source.words * word_bits;
+                                const std::vector<bool>& listed, Lists& lists, std::size_t rows) {
+    const Window& window = source.window;
+    const std::size_t blocks = divide_up(rows, block_rows), size = source.words * word_bits;
     threads.for_each(listed.size() * blocks, [&](std::size_t item, std::size_t thread) {
-        if (!listed[item / blocks]) {
+        const std::size_t sample = item / blocks, first = item % blocks * block_rows;
+        if (!listed[sample]) {
             return;
         }
-        const std::size_t first = item / blocks * positions_ + item % blocks * block_rows;
-        const std::size_t last = std::min(first + block_rows, (item / blocks + 1) * positions_);
-        std::size_t used = item * lists.capacity, values_used = item * value_capacity_;
-        for (std::size_t position = first; position < last; ++position) {
+        std::size_t used = item * lists.capacity, values_used = item * lists.value_capacity;
+        for (std::size_t row = first; row < std::min(first + block_rows, rows); ++row) {
+            const std::size_t position = window.kernel == 1 && window.stride > 1 ? window.centre(row) : row;
             for (std::size_t group = 0; group < num_groups_; ++group) {
-                const std::size_t step = position * time_steps_ + group * group_steps, steps = steps_of(group);
-                const std::size_t list = position * num_groups_ + group;
+                const std::size_t list = (sample * rows + row) * num_groups_ + group, steps = steps_of(group);
+                const std::size_t step =
+                    (sample * window.positions() + position) * time_steps_ + group * group_steps;
                 std::uint32_t* ends = lists.ends.at(list * num_patterns, num_patterns);
                 *lists.starts.at(list, 1) = used;
                 if (source.counts) {
-                    *value_starts_.at(list, 1) = values_used;
+                    *lists.value_starts.at(list, 1) = values_used;
                     values_used += kernels.list_counts(source.counts + step * size, size, steps,
                                                        lists.indices.at(used, size),
-                                                       values_.at(values_used, steps * size + value_margin), ends,
+                                                       lists.values.at(values_used, steps * size + value_margin), ends,
                                                        scratch_[thread].at(0, size));
                 } else {
                     kernels.list_events(source.spikes + step * source.words, source.words, steps,
@@ -82,36 +89,44 @@ void EventLists::list_positions(const Kernels& kernels, Threads& threads, const 
     });
 }
 
-void EventLists::merge_neighbours(const Kernels& kernels, Threads& threads, const Source& source,
-                                  const std::vector<bool>& listed) {
-    const std::size_t blocks = divide_up(positions_, block_rows);
+void EventLists::merge_positions(const Kernels& kernels, Threads& threads, const Source& source,
+                                 const std::vector<bool>& listed) {
+    const Window& window = source.window;
+    const std::size_t rows = source.rows(), blocks = divide_up(rows, block_rows);
+    assert(window.places() <= most_parts);
     threads.for_each(listed.size() * blocks, [&](std::size_t item, std::size_t) {
-        if (!listed[item / blocks]) {
+        const std::size_t sample = item / blocks, first = item % blocks * block_rows;
+        if (!listed[sample]) {
             return;
         }
-        const std::size_t sample = item / blocks * positions_, first = item % blocks * block_rows;
-        std::size_t used = item * rows_.capacity;
-        for (std::size_t row = first; row < std::min(first + block_rows, positions_); ++row) {
+        std::size_t used = item * rows_.capacity, values_used = item * rows_.value_capacity;
+        for (std::size_t row = first; row < std::min(first + block_rows, rows); ++row) {
             for (std::size_t group = 0; group < num_groups_; ++group) {
-                PartOfRow parts[9];
+                PartOfRow parts[most_parts];
                 std::size_t num_parts = 0;
-                for (std::size_t place = 0; place < 9; ++place) {
-                    std::size_t position = 0;
-                    if (neighbour(source.height, source.width, row, place, position)) {
-                        const std::size_t list = (sample + position) * num_groups_ + group;
-                        const std::uint32_t* ends = places_.ends.at(list * num_patterns, num_patterns);
-                        const std::size_t events = ends[num_patterns - 1];
-                        parts[num_parts++] = {places_.indices.at(*places_.starts.at(list, 1), events + merge_margin),
-                                              ends,
-                                              static_cast<Index>(place * source.words * word_bits)};
-                    }
-                }
-                const std::size_t list = (sample + row) * num_groups_ + group;
+                window.for_each_seen(row, [&](std::size_t place, std::size_t position) {
+                    const std::size_t list = (sample * window.positions() + position) * num_groups_ + group;
+                    const std::uint32_t* ends = places_.ends.at(list * num_patterns, num_patterns);
+                    const std::size_t events = ends[num_patterns - 1];
+                    PartOfRow& part = parts[num_parts++];
+                    part.indices = places_.indices.at(*places_.starts.at(list, 1), events + merge_margin);
+                    part.ends = ends;
+                    part.first = static_cast<Index>(place * source.words * word_bits);
+                    part.values = source.counts ? places_.values.data() + *places_.value_starts.at(list, 1) : nullptr;
+                });
+                const std::size_t list = (sample * rows + row) * num_groups_ + group;
                 std::uint32_t* ends = rows_.ends.at(list * num_patterns, num_patterns);
                 *rows_.starts.at(list, 1) = used;
-                kernels.merge_events(parts, num_parts, rows_.indices.data() + used, ends);
+                if (source.counts) {
+                    *rows_.value_starts.at(list, 1) = values_used;
+                    values_used += kernels.merge_counts(parts, num_parts, rows_.indices.data() + used,
+                                                        rows_.values.data() + values_used, ends);
+                } else {
+                    kernels.merge_events(parts, num_parts, rows_.indices.data() + used, ends);
+                }
                 used += ends[num_patterns - 1];
                 assert(used + merge_margin <= (item + 1) * rows_.capacity);
+                assert(!source.counts || values_used + merge_margin <= (item + 1) * rows_.value_capacity);
             }
         }
     });
@@ -122,10 +137,7 @@ std::size_t EventLists::steps_of(std::size_t group) const {
 }
 
 std::size_t EventLists::bytes() const {
-    std::size_t sum = values_.bytes() + value_starts_.bytes();
-    for (const Lists* lists : {&rows_, &places_}) {
-        sum += lists->indices.bytes() + lists->starts.bytes() + lists->ends.bytes();
-    }
+    std::size_t sum = rows_.bytes() + places_.bytes();
     for (const Buffer<std::uint32_t>& scratch : scratch_) {
         sum += scratch.bytes();
     }

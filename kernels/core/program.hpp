@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "heads.hpp"
 #include "layer.hpp"
 
 namespace spikformer::engine {
@@ -36,9 +37,30 @@ struct Value {
     std::size_t positions() const { return height * width; }
     std::size_t words() const { return divide_up(channels, word_bits); }
     std::size_t padded() const { return words() * word_bits; }
+    bool is_known() const { return height > 0; }  // its size
 };
 
-enum class OpKind { convolve, fire, pool, pool_tokens, add, attend, read_out };
+// Maps of one height and width, or of sizes that are not known yet.
+inline bool may_be_alike(const Value& a, const Value& b) {
+    return !a.is_known() || !b.is_known() || (a.height == b.height && a.width == b.width);
+}
+
+enum class OpKind {
+    convolve,
+    convolve_depthwise,
+    fire,
+    pool,
+    pool_tokens,
+    dilate,
+    dilate_heads,
+    add,
+    conjunction,
+    sum_tokens,
+    sum_heads,
+    mean,
+    attend,
+    read_out
+};
 
 struct Op {
     Op(OpKind kind, std::string name, std::vector<std::size_t> inputs)
@@ -47,18 +69,38 @@ struct Op {
     OpKind kind;
     std::string name;
     std::vector<std::size_t> inputs;
-    std::size_t kernel = 1;       // convolve: the side of its window, 1 or 3; pool_tokens: its width
-    Layer layer;                  // convolve: packed weights
+    std::size_t kernel = 1;       // convolutions, pool: the side of a window; pool_tokens: its width
+    std::size_t stride = 1;       // convolve, pool
+    Layer layer;                  // convolutions: packed weights
     Dynamics dynamics{};          // fire
-    std::size_t num_heads = 1;    // attend
+    std::size_t num_heads = 1;    // attend, conjunction, sum_heads, dilate_heads
+    bool inverted = false;        // conjunction
     float scale = 1;              // attend
     std::vector<float> weights;   // read_out: [classes][channels]
     std::vector<float> bias;      // read_out
+    HeadBounds bounds;            // dilate_heads
 };
 
-// Ops that run together: a product or attention with the neurons that read it, and products that share their input.
+// What the op makes of its inputs; std::invalid_argument where they do not fit. Sizes are checked where they are known.
+Value infer(const Op& op, const std::vector<Value>& values);
+void expect(bool holds, const std::string& name, const std::string& problem);
+
+// How a mask fits what it masks: place by place, one position for all, or one channel for each head.
+enum class MaskForm { same, positions, heads };
+MaskForm mask_form(const Op& op, const Value& x, const Value& mask);
+
+// Ops that run together: products that share their input, each with the ops after it that take its currents at once;
+// or attention and its neurons.
 struct Step {
     std::size_t first, last;  // ops
+};
+
+// What follows a product or attention in its step, each null if it does not. Currents are pooled or added to a stream,
+// then read by neurons. A sum is kept, all else goes through scratch memory.
+struct Tail {
+    const Op *pool = nullptr, *add = nullptr, *neuron = nullptr;
+    std::size_t end = 0;       // the op after it
+    std::size_t residual = 0;  // the buffer that currents are added to
 };
 
 class Program {
@@ -70,11 +112,20 @@ public:
     // Each returns the number of the buffer it writes; an op that does not fit throws std::invalid_argument.
     // `weights` is [outputs][kernel][kernel][channels], `bias` [outputs].
     std::size_t convolve(std::string name, std::size_t input, const float* weights, const float* bias,
-                         std::size_t outputs, std::size_t kernel, std::size_t channels);
+                         std::size_t outputs, std::size_t kernel, std::size_t channels, std::size_t stride);
+    // `weights` is [kernel][kernel][channels], `bias` [channels].
+    std::size_t convolve_depthwise(std::string name, std::size_t input, const float* weights, const float* bias,
+                                   std::size_t kernel, std::size_t channels);
     std::size_t fire(std::string name, std::size_t input, const Dynamics& dynamics);
-    std::size_t pool(std::string name, std::size_t input);
+    std::size_t pool(std::string name, std::size_t input, std::size_t kernel);
     std::size_t pool_tokens(std::string name, std::size_t input, std::size_t kernel);
+    std::size_t dilate(std::string name, std::size_t input);
+    std::size_t dilate_heads(std::string name, std::size_t input, std::size_t num_heads);
     std::size_t add(std::string name, std::size_t stream, std::size_t input);
+    std::size_t conjunction(std::string name, std::size_t input, std::size_t mask, std::size_t num_heads, bool inverted);
+    std::size_t sum_tokens(std::string name, std::size_t input);
+    std::size_t sum_heads(std::string name, std::size_t input, std::size_t num_heads);
+    std::size_t mean(std::string name, std::size_t input);
     std::size_t attend(std::string name, std::size_t query, std::size_t key, std::size_t value, std::size_t num_heads,
                        float scale);
     std::size_t read_out(std::string name, std::size_t input, const float* weights, const float* bias,
@@ -98,6 +149,7 @@ public:
                                   std::vector<std::size_t>* offsets = nullptr);
 
     std::vector<Step> steps() const;
+    Tail tail(const Step& step, std::size_t product) const;
 
     // Buffers that lie in memory at the same time have different slots; `none` for those that never do.
     static constexpr std::size_t none = SIZE_MAX;

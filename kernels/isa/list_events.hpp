@@ -88,12 +88,31 @@ inline std::uint32_t patterns_of(const std::uint32_t* ends) {
     return found;
 }
 
-// Sixteen indices at a time, wanted or not: most parts have fewer of a pattern, and a copy costs less than a decision.
-// Most rows have few patterns.
-void merge_events(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends) {
+// Sixteen at a time, wanted or not: most parts have fewer of a pattern, and a copy costs less than a decision.
+template <typename Element, typename Change>
+inline void copy_sixteens(const Element* from, std::size_t number, Element* to, const Change& change) {
+    std::size_t done = 0;
+    do {
+        Element some[merge_margin];
+        std::memcpy(some, from + done, sizeof some);
+        for (Element& each : some) {
+            each = change(each);
+        }
+        std::memcpy(to + done, some, sizeof some);
+        done += merge_margin;
+    } while (done < number);
+}
+
+// Most rows have few patterns. Of counts, `values` follows the events; returns where it ends.
+template <bool counted>
+inline float* merge(const PartOfRow* parts, std::size_t num_parts, Index* indices, float* values, std::uint32_t* ends) {
     std::uint32_t found = 0;
+    const float* next[counted ? most_parts : 1];
     for (std::size_t p = 0; p < num_parts; ++p) {
         found |= patterns_of(parts[p].ends);
+        if constexpr (counted) {
+            next[p] = parts[p].values;
+        }
     }
     std::uint32_t used = 0;
     ends[0] = 0;
@@ -101,20 +120,28 @@ void merge_events(const PartOfRow* parts, std::size_t num_parts, Index* indices,
         for (std::size_t p = 0; found >> pattern & 1 && p < num_parts; ++p) {
             const PartOfRow part = parts[p];
             const std::uint32_t begin = part.ends[pattern - 1], number = part.ends[pattern] - begin;
-            std::uint32_t done = 0;
-            do {
-                Index some[merge_margin];
-                std::memcpy(some, part.indices + begin + done, sizeof some);
-                for (Index& index : some) {
-                    index = static_cast<Index>(index + part.first);
-                }
-                std::memcpy(indices + used + done, some, sizeof some);
-                done += merge_margin;
-            } while (done < number);
+            copy_sixteens(part.indices + begin, number, indices + used,
+                          [&](Index index) { return static_cast<Index>(index + part.first); });
             used += number;
+            if constexpr (counted) {
+                const std::size_t additions = number * static_cast<std::size_t>(__builtin_popcountll(pattern));
+                copy_sixteens(next[p], additions, values, [](float value) { return value; });
+                next[p] += additions;
+                values += additions;
+            }
         }
         ends[pattern] = used;
     }
+    return values;
+}
+
+void merge_events(const PartOfRow* parts, std::size_t num_parts, Index* indices, std::uint32_t* ends) {
+    merge<false>(parts, num_parts, indices, nullptr, ends);
+}
+
+std::size_t merge_counts(const PartOfRow* parts, std::size_t num_parts, Index* indices, float* values,
+                         std::uint32_t* ends) {
+    return static_cast<std::size_t>(merge<true>(parts, num_parts, indices, values, ends) - values);
 }
 
 }  // namespace

@@ -1,10 +1,28 @@
-// The mean over tokens of the residual stream, and the head's product, for one step of one sample.
+// Sums over tokens, and the head's product, for one step of one sample.
 #pragma once
 
 #include "isa/simd.hpp"
 
 namespace spikformer::engine::SPIKFORMER_SET {
 namespace {
+
+// totals[words * 64] = in how many tokens each channel fires; in bytes as long as those suffice.
+void sum_spikes(const Word* spikes, std::size_t num_tokens, std::size_t token_stride, std::size_t words,
+                std::int32_t* totals) {
+    std::memset(totals, 0, words * word_bits * sizeof *totals);
+    for (std::size_t w = 0; w < words; ++w) {
+        for (std::size_t first = 0; first < num_tokens; first += max_count) {
+            const std::size_t last = num_tokens - first < max_count ? num_tokens : first + max_count;
+            std::uint8_t some[word_bits] = {};
+            for (std::size_t n = first; n < last; ++n) {
+                add_word(spikes[n * token_stride + w], some);
+            }
+            for (std::size_t bit = 0; bit < word_bits; ++bit) {
+                totals[w * word_bits + bit] += some[bit];
+            }
+        }
+    }
+}
 
 // totals[size] = sum of counts over tokens, which are `token_stride` apart.
 void sum_tokens(const std::uint8_t* counts, std::size_t num_tokens, std::size_t token_stride, std::size_t size,

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from spikformer import _native
 from spikformer.engine.native import chosen_instructions
-from spikformer.engine.ops import Neuron
+from spikformer.engine.ops import OPS, Neuron
+from spikformer.engine.program import Builder, Program
 
 
 def _runs_here(name: str) -> bool:
@@ -47,3 +48,26 @@ def assert_same_bits(ours: np.ndarray, expected: np.ndarray) -> None:
     """Equal where == is not enough: types, shapes, and the sign of a zero."""
     assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
     assert ours.tobytes() == expected.tobytes()
+
+
+def program_of_every_op() -> Program:
+    """A small one, with everything that an engine runs together: pools before neurons, streams of floats, masks."""
+    rng, build = np.random.default_rng(0), Builder()
+    lif, integrate, resting = NEURONS
+    bias = draw_floats(rng, 8)
+    current = build.convolve("convolve", 0, draw_floats(rng, 8, 7, 7, 2), bias, 2)
+    x = build.fire("fire", build.pool("pool_floats", current), lif)
+    stream = build.convolve("stream", x, draw_floats(rng, 8, 3, 3, 8), bias)
+    stream = build.add("add_floats", stream, build.convolve("more", x, draw_floats(rng, 8, 1, 1, 8), bias))
+    x = build.fire("read", stream, resting)
+    x = build.fire("local", build.convolve_depthwise("depthwise", x, draw_floats(rng, 3, 3, 8), bias), integrate)
+    gate = build.fire("gate", build.sum_heads("sum_heads", x, 2), integrate)
+    x = build.conjunction("heads", build.dilate_heads("dilate_heads", build.dilate("dilate", x), 2), gate, 2, True)
+    whole = build.fire("whole", build.sum_tokens("sum_tokens", x), integrate)
+    x = build.pool_tokens("pool_tokens", build.conjunction("positions", x, whole), 3)
+    mixed = build.fire("mixed", build.attend("attend", x, x, x, 2, 0.25), lif)
+    counts = build.pool("pool", build.add("add", x, mixed), 2)
+    x = build.fire("last", build.convolve("counts", counts, draw_floats(rng, 8, 3, 3, 8), bias), lif)
+    build.read_out("head", build.mean("mean", x), draw_floats(rng, 3, 8), bias[:3])
+    assert {type(op) for op in build.ops} == set(OPS.values())
+    return Program(tuple(build.ops), 2, 4, (8, 16))

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.engine.drawn import program_of_every_op
 
 import spikformer as sf
+from spikformer.engine.file import write_compiled
+from spikformer.engine.program import Compiled
 
 _SOURCE = Path(__file__).parent.parent / "native" / "failing_allocations.cpp"
 
@@ -22,7 +25,8 @@ hook = ctypes.CDLL(None)
 hook.allocations_seen.restype = ctypes.c_long
 hook.fail_allocation.argtypes = [ctypes.c_long]
 compiled = read_compiled(sys.argv[1])
-x = np.random.default_rng(0).standard_normal((2, 1, 6, 8), dtype=np.float32)
+shape = (2, compiled.program.in_channels, *compiled.program.image_size)
+x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
 
 def fresh():
     engine = Engine(compiled, 3)
@@ -74,10 +78,15 @@ def interposer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("operation", ["build", "call", "step", "profile", "spikes"])
-def test_after_each_failure_the_next_call_gives_the_same_bits(interposer, case, tmp_path, operation) -> None:
-    sf.compile_engine(case("spikformer_tiny_digits", depth=1)[0]).save(tmp_path / "net.engine")
+@pytest.mark.parametrize("network", ["spikformer", "every op"])
+def test_after_each_failure_the_next_call_gives_the_same_bits(interposer, case, tmp_path, network, operation) -> None:
+    path = tmp_path / "net.engine"
+    if network == "spikformer":
+        sf.compile_engine(case("spikformer_tiny_digits", depth=1)[0]).save(path)
+    else:
+        write_compiled(Compiled(program_of_every_op()), path)
     done = subprocess.run(
-        [sys.executable, "-c", _FAIL_EACH, tmp_path / "net.engine", operation],
+        [sys.executable, "-c", _FAIL_EACH, path, operation],
         env=os.environ | {"LD_PRELOAD": str(interposer)},
         capture_output=True,
         text=True,

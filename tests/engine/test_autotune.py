@@ -21,6 +21,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "density_thresholds.json"
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that takes no time, for tests of what becomes of it."""
+    monkeypatch.setattr(autotune, "measure_threshold", lambda kind, *_: (1 + KINDS.index(kind)) / 8)
+
+
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a new process would."""
     monkeypatch.setattr(autotune, "_known", {})
@@ -30,6 +36,40 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("steps", [1, 4])
 def test_it_is_a_density(kind: str, steps: int) -> None:
     assert 0 < measure_threshold(kind, BEST, steps) <= 1
+
+
+class SlowMachine:
+    """Stands for the clock and the engine of a machine where a dense product takes 10 s, and events their share."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+        self.now, self.share, self.calls = 0.0, share, 0
+        monkeypatch.setattr(autotune.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(autotune, "_seconds", self.seconds)
+
+    def seconds(self, engine: object, frames: np.ndarray, mode: int) -> float:
+        taken = 10.0 if mode == 2 else 10.0 * self.share * float(frames.mean())
+        self.now += taken
+        self.calls += 1
+        return taken
+
+
+@pytest.mark.parametrize(("share", "expected"), [(4.0, 0.25), (0.5, 1.0)])
+def test_a_slow_machine_is_measured_once_and_the_rest_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, share: float, expected: float
+) -> None:
+    machine = SlowMachine(monkeypatch, share)
+    assert measure_threshold("spikes", "scalar", 4) == pytest.approx(expected, rel=0.1)  # spikes are drawn
+    assert machine.calls == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_instruction_set_takes_long(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second of the executor at most, and what one measurement takes."""
+    spent: list[float] = []
+    seconds = autotune._seconds
+    monkeypatch.setattr(autotune, "_seconds", lambda *given: spent.append(seconds(*given)) or spent[-1])
+    assert 0 < measure_threshold(kind, "scalar", 4) <= 1
+    assert sum(spent[:-4]) < 1
 
 
 def test_it_is_measured_once_for_a_machine(cache: Path, case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +84,7 @@ def test_it_is_measured_once_for_a_machine(cache: Path, case, monkeypatch: pytes
     assert density_thresholds(engine.instructions, 4) == (0.375, 0.5, 0.625)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_stream_has_its_own(cache: Path, case) -> None:
     model, x = case()
     engine = sf.compile_engine(model)
@@ -94,6 +135,7 @@ def test_one_that_is_given_is_for_streams_too(cache: Path, case) -> None:
     ],
     ids=lambda content: content[:16],
 )
+@pytest.mark.usefixtures("at_once")
 def test_a_damaged_file_is_measured_and_written_again(
     cache: Path, content: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +148,7 @@ def test_a_damaged_file_is_measured_and_written_again(
     assert json.loads(cache.read_text())[key] == list(found)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_numbers_of_other_processors_stay(cache: Path) -> None:
     cache.parent.mkdir()
     cache.write_text(json.dumps({"another machine": [0.5, 0.5, 0.5], "damaged": [7.0, 0.5, 0.5]}))
@@ -134,6 +177,7 @@ def as_endless(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [as_file, as_folder, as_pipe, as_endless])
+@pytest.mark.usefixtures("at_once")
 def test_a_cache_that_is_no_file_does_no_harm(cache: Path, case, spoil: Callable[[Path], None]) -> None:
     spoil(cache)
     model, x = case()
@@ -141,6 +185,7 @@ def test_a_cache_that_is_no_file_does_no_harm(cache: Path, case, spoil: Callable
     assert np.isfinite(engine(x)).all()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_home_that_nobody_knows_does_no_harm(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPIKFORMER_CACHE", "~nobody-of-this-name/cache")
     assert all(0 < density <= 1 for density in density_thresholds(BEST, 4))

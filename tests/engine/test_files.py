@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
-from tests.engine.drawn import NEURONS
+from tests.engine.drawn import program_of_every_op
 
 import spikformer as sf
 from spikformer.engine.file import is_engine_file, read_compiled, write_compiled
-from spikformer.engine.ops import OPS, Neuron
-from spikformer.engine.program import Builder, Compiled, Program
+from spikformer.engine.program import Compiled
 
 pytestmark = pytest.mark.core
 
@@ -173,19 +172,7 @@ def test_a_file_of_the_version_without_strides_is_read_as_it_was(saved: Path, tm
 
 def test_a_program_of_every_op_is_kept(tmp_path: Path) -> None:
     """Their scalars: counts, flags, a scale, a neuron."""
-    build, zeros = Builder(), np.zeros(8, np.float32)
-    current = build.convolve("convolve", 0, np.ones((8, 7, 7, 2), np.float32), zeros, 2)
-    x = build.fire("fire", current, Neuron(0.5, 1, 1, 0))
-    x = build.fire("local", build.convolve_depthwise("depthwise", x, np.ones((3, 3, 8), np.float32), zeros), NEURONS[1])
-    gate = build.fire("gate", build.sum_heads("sum_heads", x, 2), Neuron(1, 0, 0.5, 0))
-    x = build.conjunction("and", build.dilate_heads("dilate_heads", build.dilate("dilate", x), 2), gate, 2, True)
-    build.pool_tokens("pool_tokens", x, 3)
-    mixed = build.fire("mixed", build.attend("attend", x, x, x, 2, 0.25), NEURONS[2])
-    counts = build.pool("pool", build.add("add", x, mixed), 2)
-    build.sum_tokens("sum_tokens", mixed)
-    build.read_out("head", build.mean("mean", counts), np.ones((3, 8), np.float32), zeros[:3])
-    program = Program(tuple(build.ops), 2, 4, (8, 12))
-    assert {type(op) for op in program.ops} == set(OPS.values())
+    program = program_of_every_op()
     write_compiled(Compiled(program), tmp_path / "net.engine")
     read = read_compiled(tmp_path / "net.engine").program
     for ours, kept in zip(read.ops, program.ops, strict=True):

@@ -1,6 +1,6 @@
 """Every kernel against its readable twin, to the last bit where the twin's docstring promises it, on every machine.
 
-Those that list events and multiply are in test_products.py.
+Those that list events and multiply are in test_products.py, pools, masks and sums over maps in test_kernels_maps.py.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +24,6 @@ from spikformer.engine.reference import (
     expand_spikes_reference,
     fire_reference,
     pack_spikes,
-    pool_floats_reference,
-    pool_map_reference,
-    pool_tokens_reference,
     read_out_floats_reference,
     read_out_reference,
     unpack_spikes,
@@ -126,22 +123,6 @@ def test_attend(kernels, tokens: int, head_dim: int, scale: float, density: floa
         assert_same_bits(kernels.attend(*map(pack_spikes, heads), head_dim, scale, order), expected)
 
 
-@given(height=st.integers(1, 5), width=st.integers(1, 5), depth=st.integers(0, 3), density=densities, seed=seeds)
-@quickly
-def test_pool_map(kernels: _native.Kernels, height: int, width: int, depth: int, density: float, seed: int) -> None:
-    spikes = draw_spikes(np.random.default_rng(seed), density, 2 * height, 2 * width, 64 * depth)
-    assert_same_bits(kernels.pool_map(pack_spikes(spikes)), pack_spikes(pool_map_reference(spikes)))
-
-
-@given(tokens=st.integers(1, 70), depth=st.integers(1, 3), reach=st.integers(0, 80), density=densities, seed=seeds)
-@quickly
-def test_pool_tokens(kernels: _native.Kernels, tokens: int, depth: int, reach: int, density: float, seed: int) -> None:
-    spikes, kernel = draw_spikes(np.random.default_rng(seed), density, tokens, 64 * depth), 2 * reach + 1
-    assert_same_bits(
-        kernels.pool_tokens(pack_spikes(spikes), kernel), pack_spikes(pool_tokens_reference(spikes, kernel))
-    )
-
-
 @given(words=st.integers(0, 4), highest=st.integers(0, 255), density=densities, seed=seeds)
 @example(words=2, highest=255, density=1.0, seed=0)
 @quickly
@@ -188,15 +169,6 @@ def test_add_floats(kernels: _native.Kernels, words: int, seed: int) -> None:
     assert_same_bits(a, before)
 
 
-@given(height=st.integers(1, 5), width=st.integers(1, 5), depth=st.integers(0, 3), seed=seeds)
-@quickly
-def test_pool_floats(kernels: _native.Kernels, height: int, width: int, depth: int, seed: int) -> None:
-    values = draw_floats(np.random.default_rng(seed), 2 * height, 2 * width, 64 * depth)
-    values[..., ::3] -= 10  # all negative: a border of zeros would win
-    values[..., ::5] = -np.inf
-    assert_same_bits(kernels.pool_floats(values), pool_floats_reference(values))
-
-
 @given(tokens=st.integers(1, 200), width=st.integers(0, 150), classes=st.integers(0, 12), seed=seeds)
 @quickly
 def test_read_out_floats(tokens: int, width: int, classes: int, seed: int) -> None:
@@ -220,9 +192,6 @@ def test_streams_of_floats_that_do_not_fit(kernels: _native.Kernels) -> None:
     for call in (
         lambda: kernels.add_floats(floats(64), floats(128)),
         lambda: kernels.add_floats(floats(65), floats(65)),
-        lambda: kernels.pool_floats(floats(4, 64)),
-        lambda: kernels.pool_floats(floats(3, 4, 64)),
-        lambda: kernels.pool_floats(floats(4, 4, 65)),
         lambda: kernels.read_out_floats(floats(0, 8), floats(2, 8), floats(2)),
         lambda: kernels.read_out_floats(floats(1, 7), floats(2, 8), floats(2)),
         lambda: kernels.read_out_floats(floats(1, 8), floats(2, 8), floats(3)),

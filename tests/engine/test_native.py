@@ -48,13 +48,43 @@ def test_a_complete_native_program_answers() -> None:
         lambda program: program.attend("more", 2, 2, 2, 0, 1.0),
         lambda program: program.attend("more", 2, 2, 2, 1, float("nan")),
         lambda program: program.pool_tokens("more", 2, 2),
-        lambda program: program.read_out("more", 2, np.zeros((2, 3), np.float32), np.zeros(2, np.float32)),
+        lambda program: program.convolve("more", 2, np.zeros((3, 9, 9, 3), np.float32), np.zeros(3, np.float32)),
+        lambda program: program.convolve("more", 2, np.zeros((3, 1, 1, 3), np.float32), np.zeros(3, np.float32), 3),
+        lambda program: program.convolve("more", 2, np.zeros((3, 1, 1, 3), np.float32), np.zeros(3, np.float32), 0),
+        lambda program: program.convolve_depthwise("more", 2, np.zeros((1, 1, 3), np.float32), np.zeros(3, np.float32)),
+        lambda program: program.convolve_depthwise("more", 2, np.zeros((3, 3, 4), np.float32), np.zeros(4, np.float32)),
+        lambda program: program.convolve_depthwise("more", 2, np.zeros((3, 3, 3), np.float32), np.zeros(4, np.float32)),
+        lambda program: program.convolve_depthwise("more", 3, np.zeros((3, 3, 3), np.float32), np.zeros(3, np.float32)),
+        lambda program: program.pool("more", 2, 4),
+        lambda program: program.pool("more", 0),
+        lambda program: program.dilate("more", 3),
+        lambda program: program.dilate_heads("more", 2, 2),
+        lambda program: program.dilate_heads("more", 2, 0),
+        lambda program: program.and_("more", 2, 3, 1, False),
+        lambda program: program.and_("more", 2, 2, 2, False),
+        lambda program: program.and_("more", 2, 2, 0, False),
+        lambda program: program.sum_tokens("more", 3),
+        lambda program: program.sum_heads("more", 2, 2),
+        lambda program: program.mean("more", 0),
+        lambda program: program.mean("more", 9),
+        lambda program: program.read_out("more", 0, np.zeros((2, 3), np.float32), np.zeros(2, np.float32)),
         lambda program: program.read_out("more", 3, np.zeros((2, 4), np.float32), np.zeros(2, np.float32)),
     ],
 )
 def test_native_ops_that_do_not_fit(build: Callable[[_native.Program], object]) -> None:
     with pytest.raises(ValueError, match=r"more|fire|complete"):
         build(native_program())
+
+
+def test_a_mask_of_another_size_is_found_when_the_size_is_known() -> None:
+    program = native_program()
+    program.pool("pool", 2, 2)
+    program.and_("mask", 2, 4, 1, False)
+    program.read_out("head", 5, np.zeros((2, 3), np.float32), np.zeros(2, np.float32))
+    engine, logits = program.engine(1), np.empty((1, 1, 2), np.float32)
+    with pytest.raises(ValueError, match="mask"):
+        engine.run(np.zeros((1, 3, 4, 4), np.float32), 1, None, None, logits)
+    engine.run(np.zeros((1, 3, 2, 2), np.float32), 1, None, None, logits)  # one position is a mask for all
 
 
 @pytest.mark.parametrize(("size", "time_steps"), [(2, 2**50), (2**28, 1)])

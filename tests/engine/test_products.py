@@ -22,9 +22,11 @@ from spikformer import _native
 from spikformer.engine.reference import (
     count_linear_reference,
     dense_linear_reference,
+    depthwise_linear_reference,
     integer_linear_reference,
     list_counts_reference,
     list_events_reference,
+    merge_counts_reference,
     merge_events_reference,
     pack_spikes,
     spike_linear_reference,
@@ -35,7 +37,7 @@ pytestmark = pytest.mark.core
 HALF_A_STEP = 2.0**-22.99  # of the largest weight, at most: how far a weight in integers is off
 
 
-@given(steps=st.integers(1, 4), words=st.integers(0, 5), num_parts=st.integers(1, 9), density=densities, seed=seeds)
+@given(steps=st.integers(1, 4), words=st.integers(0, 5), num_parts=st.integers(1, 49), density=densities, seed=seeds)
 @quickly
 def test_lists_of_events(
     kernels: _native.Kernels, steps: int, words: int, num_parts: int, density: float, seed: int
@@ -44,10 +46,12 @@ def test_lists_of_events(
     spikes = draw_spikes(rng, density, steps, words * 64)
     counts = spikes * rng.integers(1, 256, spikes.shape, np.uint8)
     parts = draw_spikes(rng, density, num_parts, steps, words * 64)
+    part_counts = parts * rng.integers(1, 256, parts.shape, np.uint8)
     pairs = [
         (kernels.list_events(pack_spikes(spikes)), list_events_reference(spikes)),
         (kernels.merge_events(pack_spikes(parts)), merge_events_reference(parts)),
         (kernels.list_counts(counts), list_counts_reference(counts)),
+        (kernels.merge_counts(part_counts), merge_counts_reference(part_counts)),
     ]
     for ours, expected in pairs:
         for mine, wanted in zip(ours, expected, strict=True):
@@ -102,6 +106,34 @@ def test_count_linear(kernels, neighbours, channels, outputs, rows, time_steps, 
     counts = product.rng.binomial(most, density, (rows, time_steps, neighbours * channels)).astype(np.uint8)
     ours = kernels.count_linear(product.layer, product.spread(counts))
     assert_same_bits(ours, pad(count_linear_reference(counts, product.weights)))
+
+
+@given(
+    height=st.integers(1, 6),
+    width=st.integers(1, 6),
+    time_steps=st.integers(1, 9),
+    channels=st.integers(1, 150),
+    kernel=st.sampled_from([1, 3, 5, 7]),
+    density=densities,
+    seed=seeds,
+)
+@quickly
+def test_depthwise_linear(kernels, height, width, time_steps, channels, kernel, density, seed) -> None:
+    rng = np.random.default_rng(seed)
+    spikes, weights = (
+        draw_spikes(rng, density, height, width, time_steps, channels),
+        draw_floats(rng, kernel, kernel, channels),
+    )
+    weights[..., ::7] = -0.0
+    ours = kernels.depthwise_linear(pack_spikes(spikes), weights)
+    assert_same_bits(ours, pad(depthwise_linear_reference(spikes, weights)))  # padded channels are 0
+
+
+def test_depthwise_weights_that_do_not_fit(kernels: _native.Kernels) -> None:
+    spikes = np.zeros((2, 3, 4, 1), np.uint64)
+    for shape in ((2, 2, 5), (3, 5, 5), (9, 9, 5), (3, 3, 65), (3, 3, 0), (3, 5)):
+        with pytest.raises(ValueError, match="weights"):
+            kernels.depthwise_linear(spikes, np.zeros(shape, np.float32))
 
 
 @products

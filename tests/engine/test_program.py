@@ -10,6 +10,7 @@ from spikformer.engine.ops import (
     MAX_ATTENTION,
     MAX_COUNT,
     MAX_INPUTS,
+    MAX_TOKENS,
     Add,
     Attend,
     Convolve,
@@ -55,7 +56,7 @@ def test_a_program_that_does_not_fit_names_its_op(ops, named) -> None:
 
 
 def test_limits_are_those_of_the_native_core() -> None:
-    ours = {"max_count": MAX_COUNT, "max_inputs": MAX_INPUTS, "max_attention": MAX_ATTENTION}
+    ours = {"max_count": MAX_COUNT, "max_inputs": MAX_INPUTS, "max_attention": MAX_ATTENTION, "max_tokens": MAX_TOKENS}
     assert ours | {"max_threads": MOST_THREADS} == _native.limits
 
 

@@ -6,56 +6,23 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <new>
-#include <optional>
-#include <random>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <fuzzer/FuzzedDataProvider.h>
-
-#include "core/engine.hpp"
+#include "fuzz_program.hpp"
 
 using namespace spikformer::engine;
 
 namespace {
 
-constexpr std::size_t most_given = 1 << 15;  // elements of an array
-constexpr std::size_t most_rows = 1 << 7;    // pixels of all samples and steps of a call
-constexpr int most_ops = 40;                 // of them chosen freely
+constexpr std::size_t most_rows = 1 << 7;  // pixels of all samples and steps of a call
+constexpr int most_ops = 40;               // of them chosen freely
 constexpr int most_calls = 4;
 
-const Kernels& best_floats() {
-    for (const char* name : {"avx512", "avx2", "neon"}) {
-        if (const Kernels* kernels = choose_kernels(name)) {
-            return *kernels;
-        }
-    }
-    return *choose_kernels("scalar");
-}
-
-struct Array {
-    std::vector<std::size_t> shape;
-    std::vector<float> values;
-};
-
-// The program on one set of kernels, and the engine that takes it.
-struct Side {
-    const Kernels& kernels;
-    std::size_t threads;
-    std::optional<Program> program{};
-    std::optional<Engine> engine{};
-};
-
-class Fuzz {
+class Fuzz : FuzzProgram {
 public:
-    Fuzz(const std::uint8_t* data, std::size_t size)
-        : bytes_(data, size), best_{best_floats(), bytes_.ConsumeBool() ? std::size_t{1} : 2},
-          scalar_{*choose_kernels("scalar"), 1}, dim_(bytes_.ConsumeIntegralInRange<std::size_t>(1, 70)) {}
+    Fuzz(const std::uint8_t* data, std::size_t size) : FuzzProgram(data, size) {}
 
     void run() {
         const std::size_t in_channels = length(bytes_.ConsumeIntegralInRange<std::size_t>(1, 4));
@@ -84,180 +51,13 @@ public:
     }
 
 private:
-    const Program& program() const { return best_.engine ? best_.engine->program() : *best_.program; }
-    const Value& form(std::size_t buffer) const { return program().forms()[buffer]; }
-    std::size_t last() const { return program().ops().size(); }
-
-    // Mostly what is wanted; else anything small, or absurd.
-    std::size_t length(std::size_t wanted) {
-        switch (bytes_.ConsumeIntegralInRange(0, 63)) {
-            case 1: return bytes_.ConsumeIntegralInRange<std::size_t>(0, 140);
-            case 2: return bytes_.ConsumeIntegral<std::size_t>();
-            default: return wanted;
-        }
-    }
-
-    // What would be too large to exist has no elements: as in NumPy, a length of 0 allows any others.
-    Array array(std::vector<std::size_t> shape) {
-        double size = 1;
-        for (const std::size_t each : shape) {
-            size *= static_cast<double>(each);
-        }
-        if (size > most_given) {
-            shape[bytes_.ConsumeIntegralInRange<std::size_t>(0, shape.size() - 1)] = 0;
-            size = 0;
-        }
-        Array array{shape, std::vector<float>(static_cast<std::size_t>(size))};
-        std::minstd_rand random(bytes_.ConsumeIntegral<std::uint8_t>());
-        const float scale = bytes_.PickValueInArray({0.0f, 0.3f, 1.0f, 30.0f, 1e-39f, 1e30f, 3e38f});
-        for (float& value : array.values) {
-            value = scale * (static_cast<float>(random() % 2001) / 1000 - 1);
-        }
-        if (!array.values.empty() && bytes_.ConsumeIntegralInRange(0, 63) == 1) {
-            array.values[random() % array.values.size()] =
-                bytes_.PickValueInArray({NAN, INFINITY, -INFINITY, 3.4e38f, -0.0f});
-        }
-        return array;
-    }
-
-    Dynamics dynamics() {
-        if (bytes_.ConsumeIntegralInRange(0, 15) > 0) {
-            return {0.5f, 1, 1, 0};
-        }
-        const auto any = [&] {
-            return bytes_.PickValueInArray({0.0f, 1.0f, -1.0f, 0.25f, 1e-45f, 3e38f, -3e38f, INFINITY, NAN});
-        };
-        return {any(), any(), any(), any()};
-    }
-
-    std::string name() {
-        switch (bytes_.ConsumeIntegralInRange(0, 63)) {
-            case 1: return bytes_.ConsumeRandomLengthString(8);
-            case 2: return "0";  // the first op's
-            default: return std::to_string(last());
-        }
-    }
-
-    // Pools on the way to a buffer: its sides are halved as often.
-    std::size_t num_pools(std::size_t buffer) const {
-        std::size_t pools = 0;
-        for (; buffer > 0; buffer = program().ops()[buffer - 1].inputs[0]) {
-            pools += program().ops()[buffer - 1].kind == OpKind::pool;
-        }
-        return pools;
-    }
-
-    // Mostly a buffer of one of these kinds, and of the shape of another.
-    std::size_t any_buffer(std::initializer_list<Kind> kinds, std::size_t like = Program::none) {
-        std::vector<std::size_t> fitting;
-        for (std::size_t buffer = 0; buffer <= last(); ++buffer) {
-            const bool alike = like > last() || (form(buffer).channels == form(like).channels &&
-                                                 num_pools(buffer) == num_pools(like));
-            if (alike && std::find(kinds.begin(), kinds.end(), form(buffer).kind) != kinds.end()) {
-                fitting.push_back(buffer);
-            }
-        }
-        if (fitting.empty()) {
-            return length(last());
-        }
-        const bool newest = bytes_.ConsumeBool();
-        return length(newest ? fitting.back()
-                             : fitting[bytes_.ConsumeIntegralInRange<std::size_t>(0, fitting.size() - 1)]);
-    }
-
-    // The same on both sides; both must accept it, or neither.
-    bool both(const std::function<void(Side&)>& work) {
-        const auto accepts = [&](Side& side) {
-            try {
-                work(side);
-                return true;
-            } catch (const std::invalid_argument&) {
-            } catch (const std::bad_alloc&) {
-            }
-            return false;
-        };
-        const bool accepted = accepts(best_);
-        expect(accepts(scalar_) == accepted);
-        return accepted;
-    }
-
-    // An op on both sides; returns the newest buffer.
-    std::size_t op(const std::function<std::size_t(Program&)>& add_op) {
-        const std::size_t before = last();
-        const bool accepted = both([&](Side& side) { expect(add_op(*side.program) == before + 1); });
-        for (const Side* side : {&best_, &scalar_}) {  // what is rejected leaves nothing behind
-            expect(side->program->ops().size() == before + accepted);
-            expect(side->program->forms().size() == before + accepted + 1);
-        }
-        return last();
-    }
-
-    std::size_t convolve(std::size_t input, std::size_t outputs, std::size_t side) {
-        const std::size_t channels = input <= last() ? form(input).channels : 1;
-        const std::size_t kernel = length(side);
-        const Array weights = array({length(outputs), kernel, length(kernel), length(channels)});
-        const Array bias = array({length(weights.shape[0])});
-        const std::string name = this->name();
-        return op([&](Program& program) {
-            require(weights.shape[1] == weights.shape[2] && weights.shape[0] == bias.shape[0], "as the binding");
-            return program.convolve(name, input, weights.values.data(), bias.values.data(), weights.shape[0],
-                                    weights.shape[1], weights.shape[3]);
-        });
-    }
-
-    std::size_t fire(std::size_t input) {
-        const Dynamics neuron = dynamics();
-        const std::string name = this->name();
-        return op([&](Program& program) { return program.fire(name, input, neuron); });
-    }
-
-    std::size_t layer(std::size_t input, std::size_t outputs, std::size_t side) {
-        return fire(convolve(input, outputs, side));
-    }
-
-    std::size_t pool(std::size_t input) {
-        const std::string name = this->name();
-        return op([&](Program& program) { return program.pool(name, input); });
-    }
-
-    std::size_t pool_tokens(std::size_t input) {
-        const std::size_t kernel = length(bytes_.PickValueInArray<std::size_t>({1, 3, 7}));
-        const std::string name = this->name();
-        return op([&](Program& program) { return program.pool_tokens(name, input, kernel); });
-    }
-
-    std::size_t add(std::size_t stream, std::size_t input) {
-        const std::string name = this->name();
-        return op([&](Program& program) { return program.add(name, stream, input); });
-    }
-
-    std::size_t attend(std::size_t query, std::size_t key, std::size_t value) {
-        const std::size_t channels = query <= last() ? form(query).channels : 1;
-        const std::size_t wanted = bytes_.PickValueInArray<std::size_t>({1, 2, 3, 4, 70});
-        const std::size_t num_heads = length(channels % wanted == 0 ? wanted : 1);
-        const float scale = bytes_.PickValueInArray({0.125f, 1.0f, 0.0f, -1.0f, 3e38f, NAN});
-        const std::string name = this->name();
-        return op([&](Program& program) { return program.attend(name, query, key, value, num_heads, scale); });
-    }
-
-    void read_out() {
-        const std::size_t input = any_buffer({Kind::counts, Kind::floats});
-        const std::size_t channels = input <= last() ? form(input).channels : 1;
-        const Array weights = array({length(bytes_.ConsumeIntegralInRange<std::size_t>(1, 12)), length(channels)});
-        const Array bias = array({length(weights.shape[0])});
-        const std::string name = this->name();
-        op([&](Program& program) {
-            require(weights.shape[0] == bias.shape[0], "as the binding");
-            return program.read_out(name, input, weights.values.data(), bias.values.data(), weights.shape[0],
-                                    weights.shape[1]);
-        });
-    }
-
-    // Spikes or currents may be pooled, and the residual stream may be of spikes and counts, or of floats.
+    // Spikes or currents may be pooled, and the residual stream may be of spikes and counts, or of floats; attention may
+    // be masks, and the MLP have a depthwise convolution.
     void spikformer() {
         std::size_t x = 0;
         for (int stages = bytes_.ConsumeIntegralInRange(1, 3); stages > 0; --stages) {
-            x = convolve(x, stages == 1 ? dim_ : bytes_.ConsumeIntegralInRange<std::size_t>(1, 70), 3);
+            x = convolve(x, stages == 1 ? dim_ : bytes_.ConsumeIntegralInRange<std::size_t>(1, 70), one_of({3, 3, 7}),
+                         one_of({1, 1, 2}));
             const int pooled = bytes_.ConsumeIntegralInRange(0, 2);
             x = pooled == 1 ? fire(pool(x)) : pooled == 2 ? pool(fire(x)) : fire(x);
         }
@@ -266,15 +66,21 @@ private:
         for (int blocks = bytes_.ConsumeIntegralInRange(0, 2); blocks > 0; --blocks) {
             const std::size_t read = floats ? fire(x) : x;
             const std::size_t query = layer(read, dim_, 1), key = layer(read, dim_, 1), value = layer(read, dim_, 1);
-            const std::size_t mixed = bytes_.ConsumeBool() ? attend(query, key, value) : pool_tokens(value);
-            const std::size_t projected = convolve(fire(mixed), dim_, 1);
+            std::size_t mixed = 0;
+            switch (bytes_.ConsumeIntegralInRange(0, 3)) {
+                case 0: mixed = fire(attend(query, key, value)); break;
+                case 1: mixed = fire(pool_tokens(value)); break;
+                case 2: mixed = masked(value); break;
+                default: mixed = fire(convolve_depthwise(value)); break;
+            }
+            const std::size_t projected = convolve(mixed, dim_, 1);
             x = add(x, floats ? projected : fire(projected));
         }
     }
 
     void any_op() {
-        switch (bytes_.ConsumeIntegralInRange(0, 9)) {
-            case 0: pool(any_buffer({Kind::spikes, Kind::floats})); break;
+        switch (bytes_.ConsumeIntegralInRange(0, 15)) {
+            case 0: pool(any_buffer({Kind::spikes, Kind::counts, Kind::floats})); break;
             case 1: pool_tokens(any_buffer({Kind::spikes})); break;
             case 2:
             case 3: {
@@ -289,12 +95,21 @@ private:
                 break;
             }
             case 5:
-            case 6: fire(any_buffer({Kind::floats, Kind::spikes})); break;
+            case 6: fire(any_buffer({Kind::floats, Kind::spikes, Kind::counts})); break;
+            case 7: convolve_depthwise(any_buffer({Kind::spikes})); break;
+            case 8: simple(&Program::dilate, any_buffer({Kind::spikes})); break;
+            case 9: {
+                const std::size_t input = any_buffer({Kind::spikes});
+                simple(&Program::dilate_heads, input, any_heads(channels_of(input)));
+                break;
+            }
+            case 10: masked(any_buffer({Kind::spikes})); break;
+            case 11: simple(&Program::mean, any_buffer({Kind::spikes, Kind::counts, Kind::floats})); break;
+            case 12: sum_heads(any_buffer({Kind::spikes})); break;
             default: {
                 const std::size_t input = any_buffer({Kind::pixels, Kind::spikes, Kind::counts});
-                const bool counts = input <= last() && form(input).kind == Kind::counts;
-                const std::size_t side = !counts && bytes_.ConsumeBool() ? 3 : 1;
-                convolve(input, bytes_.ConsumeBool() ? dim_ : bytes_.ConsumeIntegralInRange<std::size_t>(1, 70), side);
+                const std::size_t outputs = bytes_.ConsumeBool() ? dim_ : bytes_.ConsumeIntegralInRange<std::size_t>(1, 70);
+                convolve(input, outputs, one_of({1, 1, 3, 3, 5, 7}), one_of({1, 1, 2, 4}));
                 break;
             }
         }
@@ -353,11 +168,10 @@ private:
     }
 
     void call() {
-        std::size_t pools = 0;
+        std::size_t patch = 1;
         for (std::size_t buffer = 0; buffer <= last(); ++buffer) {
-            pools = std::max(pools, num_pools(buffer));
+            patch = std::max(patch, std::min<std::size_t>(scale_of(buffer), 16));
         }
-        const std::size_t patch = std::size_t{1} << std::min<std::size_t>(pools, 4);
         const bool is_static = bytes_.ConsumeBool();
         const std::size_t steps = length(bytes_.ConsumeIntegralInRange<std::size_t>(1, 9));
         const std::size_t batch = length(bytes_.ConsumeIntegralInRange<std::size_t>(1, 3));
@@ -424,15 +238,6 @@ private:
         });
     }
 
-    static void expect(bool holds) {
-        if (!holds) {
-            std::abort();
-        }
-    }
-
-    FuzzedDataProvider bytes_;
-    Side best_, scalar_;
-    std::size_t dim_;                  // channels of most buffers, so that they can be added
     mutable std::size_t largest_ = 0;  // bound over all calls: buffers only grow
 };
 

@@ -14,7 +14,7 @@ using namespace spikformer::engine;
 namespace {
 
 constexpr Dynamics neuron{0.5f, 1, 1, 0};
-constexpr std::size_t batch_size = 3, time_steps = 4, channels = 2, size = 8, embedding = 20, hidden = 70, classes = 5;
+constexpr std::size_t batch_size = 3, time_steps = 4, channels = 2, size = 16, embedding = 20, hidden = 70, classes = 5;
 
 void expect(bool holds, const char* what) {
     if (!holds) {
@@ -24,22 +24,43 @@ void expect(bool holds, const char* what) {
 }
 
 // A product and its neurons; returns the buffer of their spikes.
-std::size_t layer(Program& program, Draws& draws, const std::string& name, std::size_t input, std::size_t outputs,
-                  std::size_t kernel) {
+std::size_t convolve(Program& program, Draws& draws, const std::string& name, std::size_t input, std::size_t outputs,
+                     std::size_t kernel, std::size_t stride = 1) {
     const std::size_t inputs = program.forms()[input].channels;
     const std::vector<float> weights = draws.floats(outputs * kernel * kernel * inputs), bias = draws.floats(outputs);
-    const std::size_t currents =
-        program.convolve(name + ".conv", input, weights.data(), bias.data(), outputs, kernel, inputs);
-    return program.fire(name, currents, neuron);
+    return program.convolve(name, input, weights.data(), bias.data(), outputs, kernel, inputs, stride);
 }
 
-// A Spikformer with a block that attends and a block that pools tokens.
+std::size_t layer(Program& program, Draws& draws, const std::string& name, std::size_t input, std::size_t outputs,
+                  std::size_t kernel) {
+    return program.fire(name, convolve(program, draws, name + ".conv", input, outputs, kernel), neuron);
+}
+
+// A stream of floats: a pool before the neuron, a depthwise convolution, masks, counts in a window, means.
+std::size_t build_stream(Program& program, Draws& draws, std::size_t x) {
+    const std::vector<float> weights = draws.floats(9 * embedding), bias = draws.floats(embedding);
+    std::size_t stream = convolve(program, draws, "stream", x, embedding, 1);
+    const std::size_t fired = program.fire("stream.fired", stream, neuron);
+    const std::size_t local = program.convolve_depthwise("local", fired, weights.data(), bias.data(), 3, embedding);
+    stream = program.add("local.add", stream, local);
+    const std::size_t read = program.fire("local.fired", stream, neuron);
+    const std::size_t gate = program.fire("gate", program.sum_heads("heads", read, 4), neuron);
+    const std::size_t global = program.fire("global", program.sum_tokens("tokens", read), neuron);
+    std::size_t masked = program.conjunction("masked", program.dilate_heads("dilated", read, 4), gate, 4, false);
+    masked = program.conjunction("masked.global", program.dilate("dilated.map", masked), global, 1, true);
+    const std::size_t counts = program.pool("counts.pool", program.add("counts", masked, read), 2);
+    const std::size_t strided = convolve(program, draws, "strided", counts, embedding, 5, 2);
+    return program.mean("mean", program.fire("strided.fired", strided, neuron));
+}
+
+// A Spikformer with a block that attends and a block that pools tokens, then a stream of floats.
 Program build() {
     Draws draws;
     Program program(*choose_kernels(nullptr), channels);
-    std::size_t x = layer(program, draws, "stages.0", 0, embedding / 2, 3);
+    std::size_t x = program.pool("stages.0.pool", convolve(program, draws, "stages.0.conv", 0, embedding / 2, 7), 3);
+    x = program.fire("stages.0", x, neuron);
     x = layer(program, draws, "stages.1", x, embedding, 3);
-    x = program.pool("stages.1.pool", x);
+    x = program.pool("stages.1.pool", x, 3);
     x = program.add("position.add", x, layer(program, draws, "position", x, embedding, 3));
     for (const bool attends : {true, false}) {
         const std::string block = attends ? "attention" : "pooling";
@@ -54,6 +75,7 @@ Program build() {
         const std::size_t wide = layer(program, draws, block + ".hidden", x, hidden, 1);
         x = program.add(block + ".mlp", x, layer(program, draws, block + ".output", wide, embedding, 1));
     }
+    x = build_stream(program, draws, x);
     const std::vector<float> weights = draws.floats(classes * embedding), bias = draws.floats(classes);
     program.read_out("head", x, weights.data(), bias.data(), classes, embedding);
     return program;
@@ -100,7 +122,7 @@ void use_pool(std::size_t num_threads) {
 void share_engine(std::size_t num_threads, const std::vector<float>& expected) {
     Engine engine(build(), num_threads);
     engine.density_thresholds.fill(0.2);
-    engine.taps.push_back(Tap(1, true));
+    engine.taps.push_back(Tap(2, true));
     in_threads(2, [&] {
         Call call;
         for (int repeat = 0; repeat < 5; ++repeat) {

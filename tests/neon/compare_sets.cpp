@@ -2,6 +2,7 @@
 // on the command line. `make neon` runs it on an emulated ARM processor.
 #include "comparison.hpp"
 #include "draws.hpp"
+#include "maps.hpp"
 #include "products.hpp"
 
 using namespace spikformer::engine;
@@ -74,25 +75,6 @@ void compare_attention(Comparison& compare, Draws& draws, std::size_t num_tokens
     });
 }
 
-void compare_pools(Comparison& compare, Draws& draws, std::size_t height, std::size_t width, std::size_t depth,
-                   double density) {
-    const std::vector<Word> map = draws.spikes(height * width, depth * word_bits, density);
-    for (std::size_t row = 0; row < height / 2; ++row) {
-        compare("pool_map_row", [&](const Kernels& kernels) {
-            Output<Word> pooled(width / 2 * depth);
-            kernels.pool_map_row(map.data(), height, width, depth, row, pooled.data());
-            return Bytes().add(pooled);
-        }, "height", height, "width", width, "depth", depth, "row", row, "density", density);
-    }
-    for (const std::size_t kernel : {1, 3, 5, 9}) {
-        compare("pool_tokens", [&](const Kernels& kernels) {
-            Output<Word> pooled(map.size());
-            kernels.pool_tokens(map.data(), height * width, depth, kernel, pooled.data());
-            return Bytes().add(pooled);
-        }, "tokens", height * width, "depth", depth, "kernel", kernel, "density", density);
-    }
-}
-
 void compare_stream(Comparison& compare, Draws& draws, std::size_t words, double density) {
     const std::size_t size = words * word_bits;
     const std::vector<Word> spikes = draws.spikes(1, size, density);
@@ -159,13 +141,6 @@ void compare_floats(Comparison& compare, Draws& draws, std::size_t height, std::
             return Bytes().add(sum);
         }, "size", size, "in place", in_place);
     }
-    for (std::size_t row = 0; row < height / 2; ++row) {
-        compare("pool_floats_row", [&](const Kernels& kernels) {
-            Output<float> pooled(width / 2 * depth);
-            kernels.pool_floats_row(map.data(), height, width, depth, row, pooled.data());
-            return Bytes().add(pooled);
-        }, "height", height, "width", width, "depth", depth, "row", row);
-    }
     for (const std::size_t features : {depth, depth - 1, depth / 2 + 3}) {  // the rest is padding
         const auto sum_floats = [&](const Kernels& kernels) {
             Output<double> totals(features);
@@ -191,7 +166,11 @@ void compare_all(Comparison& compare, Draws& draws) {
                 compare_events(compare, draws, words, steps, density);
             }
             for (const std::size_t words : {1, 3, 113}) {  // nine times 113 words are nearly the most a row can have
-                compare_merge_events(compare, draws, words, steps, density);
+                compare_merge_events(compare, draws, words, steps, density, 3);
+            }
+            compare_merge_events(compare, draws, 20, steps, density, 7);  // 49 times 20 words
+            for (const std::size_t kernel : {3, 5, 7}) {
+                compare_depthwise(compare, draws, kernel, 80, steps, density);
             }
         }
         for (const std::size_t rows : {1, 7, 8, 9, 19}) {
@@ -207,6 +186,14 @@ void compare_all(Comparison& compare, Draws& draws) {
         for (const std::size_t depth : {1, 3, 8}) {
             compare_pools(compare, draws, 2, 2, depth, density);
             compare_pools(compare, draws, 8, 6, depth, density);
+        }
+        for (const std::size_t head_dim : {1, 5, 32, 64, 130}) {
+            for (const std::size_t num_heads : {1, 3, 70}) {
+                compare_heads(compare, draws, num_heads, head_dim, density);
+            }
+        }
+        for (const std::size_t num_tokens : {1, 64, 255, 256, 700}) {
+            compare_sum_spikes(compare, draws, num_tokens, 3, density);
         }
         for (const std::size_t words : {1, 2, 12}) {
             compare_stream(compare, draws, words, density);

@@ -36,26 +36,66 @@ inline List list_counts(const Kernels& kernels, const std::uint8_t* counts, std:
     return list;
 }
 
-// A row of nine places without its first ones, as at the border of a map.
-inline void compare_merge_events(Comparison& compare, Draws& draws, std::size_t words, std::size_t steps, double density) {
-    const std::size_t part_inputs = words * word_bits;
-    for (const std::size_t num_parts : {1, 4, 6, 9}) {
-        std::vector<List> lists;
-        std::vector<PartOfRow> parts;
+// A row of some places of a window, without its first ones, as at the border of a map: of spikes, and of counts.
+inline void compare_merge_events(Comparison& compare, Draws& draws, std::size_t words, std::size_t steps, double density,
+                                 std::size_t kernel) {
+    const std::size_t part_inputs = words * word_bits, places = kernel * kernel;
+    for (const std::size_t num_parts : {std::size_t{1}, 2 * kernel - 2, 2 * kernel, places}) {
+        std::vector<List> lists, counted;
+        std::vector<PartOfRow> parts, counted_parts;
         for (std::size_t p = 0; p < num_parts; ++p) {
             const std::vector<Word> spikes = draws.spikes(steps, part_inputs, density);
+            const std::vector<std::uint8_t> counts = draws.counts(steps * part_inputs, density);
             lists.push_back(list_events(compare.scalar(), spikes.data(), words, steps));
+            counted.push_back(list_counts(compare.scalar(), counts.data(), part_inputs, steps));
         }
         for (std::size_t p = 0; p < num_parts; ++p) {
-            parts.push_back({lists[p].indices.data(), lists[p].ends.data(),
-                             static_cast<Index>((9 - num_parts + p) * part_inputs)});
+            const auto first = static_cast<Index>((places - num_parts + p) * part_inputs);
+            parts.push_back({lists[p].indices.data(), lists[p].ends.data(), first});
+            counted_parts.push_back(
+                {counted[p].indices.data(), counted[p].ends.data(), first, counted[p].values.data()});
         }
-        compare("merge_events", [&](const Kernels& kernels) {
+        const auto describe = [&](const char* name, const auto& compute) {
+            compare(name, compute, "parts", num_parts, "words", words, "steps", steps, "density", density);
+        };
+        describe("merge_events", [&](const Kernels& kernels) {
             List merged(num_parts * part_inputs + merge_margin, 0);
             kernels.merge_events(parts.data(), num_parts, merged.indices.data(), merged.ends.data());
             return merged.bytes();
-        }, "parts", num_parts, "words", words, "steps", steps, "density", density);
+        });
+        describe("merge_counts", [&](const Kernels& kernels) {
+            List merged(num_parts * part_inputs + merge_margin, num_parts * steps * part_inputs + merge_margin);
+            merged.num_values = kernels.merge_counts(counted_parts.data(), num_parts, merged.indices.data(),
+                                                     merged.values.data(), merged.ends.data());
+            return merged.bytes();
+        });
     }
+}
+
+// All places of a window but the first, in every tile.
+inline void compare_depthwise(Comparison& compare, Draws& draws, std::size_t kernel, std::size_t channels,
+                              std::size_t steps, double density) {
+    const std::size_t places = kernel * kernel, words = divide_up(channels, word_bits);
+    const std::vector<Word> spikes = draws.spikes(places * steps, channels, density);
+    const std::vector<float> weights = draws.floats(places * channels), bias(channels);
+    compare("depthwise_linear", [&](const Kernels& kernels) {
+        const Layer layer = pack_depthwise(kernels, weights.data(), bias.data(), places, channels);
+        std::vector<SeenPlace> seen;
+        for (std::size_t place = 1; place < places; ++place) {
+            seen.push_back({spikes.data() + place * steps * words, place});
+        }
+        Output<float> currents(steps * layer.width());
+        Output<float> sums(steps * kernels.tile);
+        for (std::size_t tile = 0; tile < layer.num_tiles; ++tile) {
+            const std::size_t channel = tile * kernels.tile;
+            kernels.depthwise_linear(seen.data(), seen.size(), steps, words, channel / word_bits, channel % word_bits,
+                                     layer.weights.data() + tile * places * kernels.tile, sums.data());
+            for (std::size_t t = 0; t < steps; ++t) {
+                std::copy_n(sums.data() + t * kernels.tile, kernels.tile, currents.data() + t * layer.width() + channel);
+            }
+        }
+        return Bytes().add(currents).add(sums, 0);
+    }, "kernel", kernel, "channels", channels, "steps", steps, "density", density);
 }
 
 // `multiply` writes rows of one tile; tiles differ between sets, so all rows of the layer are put together.

@@ -177,10 +177,10 @@ def test_native_equals_reference_across_blocks_and_threads(size: int, dtype) -> 
 @pytest.mark.parametrize(
     ("name", "shape", "sentence"),
     [
-        ("spikes", (3, 5), r"spikes must be contiguous with shape \[3, 4\], got shape \[3, 5\]"),
-        ("membrane", (2, 4), r"membrane must be contiguous"),
-        ("voltage", (5,), r"voltage must be contiguous with shape \[4\]"),
-        ("current", (12,), r"current must have two dimensions \[time_steps, size\]"),
+        ("spikes", (3, 5), r"spikes must be .* with shape \[3, 4\], got shape \[3, 5\]"),
+        ("membrane", (2, 4), r"membrane must be .* with shape \[3, 4\], got shape \[2, 4\]"),
+        ("voltage", (5,), r"voltage must be .* with shape \[4\], got shape \[5\]"),
+        ("current", (12,), r"current must be .* with shape \[time_steps, size\], got shape \[12\]"),
     ],
 )
 def test_the_binding_refuses_wrong_arrays(name: str, shape: tuple, sentence: str) -> None:

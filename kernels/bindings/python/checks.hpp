@@ -59,9 +59,10 @@ struct Axis {
 };
 
 // Accepts C order only, except that with `may_repeat` the rows may all be the same one (stride 0, a broadcast array).
-template <typename Scalar>
-void check(const char* name, const Given<Scalar>& array, std::initializer_list<Axis> axes, bool may_repeat = false) {
-    bool fits = array.ndim() == axes.size() && reinterpret_cast<std::uintptr_t>(array.data()) % alignof(Scalar) == 0;
+template <typename Array>
+void check(const char* name, const Array& array, std::initializer_list<Axis> axes, bool may_repeat = false) {
+    constexpr std::size_t alignment = alignof(typename Array::Scalar);
+    bool fits = array.ndim() == axes.size() && reinterpret_cast<std::uintptr_t>(array.data()) % alignment == 0;
     std::int64_t stride = 1;
     for (std::size_t i = axes.size(); fits && i-- > 0;) {
         const std::size_t length = array.shape(i);

@@ -24,11 +24,18 @@ using Array = nb::ndarray<Scalar, nb::ndim<dimensions>, nb::c_contig, nb::device
 
 // Names come as C strings: nanobind converts to std::string where an allocation that fails ends the process.
 std::size_t convolve(Program& program, const char* name, std::size_t input, const Array<const float, 4>& weights,
-                     const Array<const float, 1>& bias) {
+                     const Array<const float, 1>& bias, std::size_t stride) {
     require(weights.shape(1) == weights.shape(2) && weights.shape(0) == bias.shape(0),
             std::string(name) + ": weights must be [outputs, k, k, channels] with a bias for each output.");
     return program.convolve(name, input, weights.data(), bias.data(), weights.shape(0), weights.shape(1),
-                            weights.shape(3));
+                            weights.shape(3), stride);
+}
+
+std::size_t convolve_depthwise(Program& program, const char* name, std::size_t input,
+                               const Array<const float, 3>& weights, const Array<const float, 1>& bias) {
+    require(weights.shape(0) == weights.shape(1) && weights.shape(2) == bias.shape(0),
+            std::string(name) + ": weights must be [k, k, channels] with a bias for each channel.");
+    return program.convolve_depthwise(name, input, weights.data(), bias.data(), weights.shape(0), weights.shape(2));
 }
 
 std::size_t fire(Program& program, const char* name, std::size_t input, const Neuron& neuron) {
@@ -40,6 +47,17 @@ std::size_t read_out(Program& program, const char* name, std::size_t input, cons
     require(weights.shape(0) == bias.shape(0),
             std::string(name) + ": weights must be [classes, channels] with a bias for each class.");
     return program.read_out(name, input, weights.data(), bias.data(), weights.shape(0), weights.shape(1));
+}
+
+// Ops of one input, with nothing else or with one number: a kernel, or heads.
+template <std::size_t (Program::*add)(std::string, std::size_t)>
+std::size_t without(Program& program, const char* name, std::size_t input) {
+    return (program.*add)(name, input);
+}
+
+template <std::size_t (Program::*add)(std::string, std::size_t, std::size_t)>
+std::size_t with_number(Program& program, const char* name, std::size_t input, std::size_t number) {
+    return (program.*add)(name, input, number);
 }
 
 std::unique_ptr<Engine> make_engine(Program& program, std::size_t num_threads) {
@@ -168,19 +186,26 @@ void define_engine(nb::module_& module) {
     limits["max_count"] = max_count;
     limits["max_inputs"] = most_inputs;
     limits["max_attention"] = most_product;
+    limits["max_tokens"] = most_tokens;
     limits["max_threads"] = most_threads;
     module.attr("limits") = limits;
     nb::class_<Program>(module, "Program")
         .def("__init__", [](Program* self, const char* instructions, std::size_t in_channels) {
                 new (self) Program(kernels_named(instructions), in_channels);
             }, "instructions"_a, "in_channels"_a)
-        .def("convolve", &convolve, "name"_a, "input"_a, "weights"_a, "bias"_a)
+        .def("convolve", &convolve, "name"_a, "input"_a, "weights"_a, "bias"_a, "stride"_a = 1)
+        .def("convolve_depthwise", &convolve_depthwise, "name"_a, "input"_a, "weights"_a, "bias"_a)
         .def("fire", &fire, "name"_a, "input"_a, "neuron"_a)
-        .def("pool", [](Program& program, const char* name, std::size_t input) { return program.pool(name, input); },
-             "name"_a, "input"_a)
-        .def("pool_tokens", [](Program& program, const char* name, std::size_t input, std::size_t kernel) {
-                return program.pool_tokens(name, input, kernel);
-            }, "name"_a, "input"_a, "kernel"_a)
+        .def("pool", &with_number<&Program::pool>, "name"_a, "input"_a, "kernel"_a = 3)
+        .def("pool_tokens", &with_number<&Program::pool_tokens>, "name"_a, "input"_a, "kernel"_a)
+        .def("dilate", &without<&Program::dilate>, "name"_a, "input"_a)
+        .def("dilate_heads", &with_number<&Program::dilate_heads>, "name"_a, "input"_a, "num_heads"_a)
+        .def("sum_tokens", &without<&Program::sum_tokens>, "name"_a, "input"_a)
+        .def("sum_heads", &with_number<&Program::sum_heads>, "name"_a, "input"_a, "num_heads"_a)
+        .def("mean", &without<&Program::mean>, "name"_a, "input"_a)
+        .def("and_", [](Program& program, const char* name, std::size_t input, std::size_t mask, std::size_t num_heads,
+                        bool inverted) { return program.conjunction(name, input, mask, num_heads, inverted); },
+             "name"_a, "input"_a, "mask"_a, "num_heads"_a, "inverted"_a)
         .def("add", [](Program& program, const char* name, std::size_t stream, std::size_t input) {
                 return program.add(name, stream, input);
             }, "name"_a, "stream"_a, "input"_a)

@@ -1,7 +1,5 @@
-// Every kernel of core/kernels.hpp by itself, for tests and microbenchmarks; the engine uses none of it.
-// Products are in products.cpp.
-#include <algorithm>
-
+// Every kernel of core/kernels.hpp by itself, for tests and microbenchmarks; the engine uses none of it. Products are in
+// products.cpp, the lists they read in events.cpp, maps and heads in maps.cpp, residual streams in streams.cpp.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,6 +11,9 @@ using namespace nanobind::literals;
 using namespace spikformer::engine;
 using namespace spikformer::binding;
 
+void define_events(nb::class_<Kernels>& kernels);                         // events.cpp
+void define_maps(nb::class_<Kernels>& kernels);                           // maps.cpp
+void define_streams(nb::class_<Kernels>& kernels);                        // streams.cpp
 void define_products(nb::module_& module, nb::class_<Kernels>& kernels);  // products.cpp
 
 namespace {
@@ -83,144 +84,6 @@ Result<float> attend(const Kernels& kernels, const Given<Word>& query, const Giv
     return currents;
 }
 
-Result<Word> pool_map(const Kernels& kernels, const Given<Word>& map) {
-    check("map", map, {"height", "width", "depth"});
-    const std::size_t height = map.shape(0), width = map.shape(1), depth = map.shape(2);
-    require(height % 2 == 0 && width % 2 == 0,
-            "Height and width must be even, got " + std::to_string(height) + " and " + std::to_string(width) + ".");
-    Result<Word> pooled = make_result<Word>({height / 2, width / 2, depth});
-    if (map.size() > 0) {
-        const nb::gil_scoped_release unlocked;
-        for (std::size_t row = 0; row < height / 2; ++row) {
-            kernels.pool_map_row(map.data(), height, width, depth, row, pooled.data() + row * (width / 2) * depth);
-        }
-    }
-    return pooled;
-}
-
-Result<Word> pool_tokens(const Kernels& kernels, const Given<Word>& tokens, std::int64_t kernel) {
-    check("tokens", tokens, {"tokens", "depth"});
-    require(kernel > 0 && kernel % 2 == 1, "kernel must be odd and above 0, got " + std::to_string(kernel) + ".");
-    Result<Word> pooled = make_result<Word>({tokens.shape(0), tokens.shape(1)});
-    if (tokens.size() > 0) {
-        const nb::gil_scoped_release unlocked;
-        kernels.pool_tokens(tokens.data(), tokens.shape(0), tokens.shape(1), static_cast<std::size_t>(kernel),
-                            pooled.data());
-    }
-    return pooled;
-}
-
-Result<std::uint8_t> add_spikes(const Kernels& kernels, const Given<Word>& spikes, const Given<std::uint8_t>& counts) {
-    check("spikes", spikes, {"words"});
-    check("counts", counts, {spikes.size() * word_bits});
-    Result<std::uint8_t> sums = make_result<std::uint8_t>({counts.size()});
-    const nb::gil_scoped_release unlocked;
-    std::copy_n(counts.data(), counts.size(), sums.data());
-    kernels.add_spikes(spikes.data(), spikes.size(), sums.data());
-    return sums;
-}
-
-Result<float> expand_spikes(const Kernels& kernels, const Given<Word>& spikes) {
-    check("spikes", spikes, {"words"});
-    Result<float> values = make_result<float>({spikes.size() * word_bits});
-    const nb::gil_scoped_release unlocked;
-    kernels.expand_spikes(spikes.data(), spikes.size(), values.data());
-    return values;
-}
-
-Result<float> expand_counts(const Kernels& kernels, const Given<std::uint8_t>& counts) {
-    check("counts", counts, {"size"});
-    Result<float> values = make_result<float>({counts.size()});
-    const nb::gil_scoped_release unlocked;
-    kernels.expand_counts(counts.data(), counts.size(), values.data());
-    return values;
-}
-
-Result<std::uint8_t> expand_bytes(const Kernels& kernels, const Given<Word>& spikes) {
-    check_integers(kernels);
-    check("spikes", spikes, {"words"});
-    Result<std::uint8_t> values = make_result<std::uint8_t>({spikes.size() * word_bits});
-    const nb::gil_scoped_release unlocked;
-    kernels.integers->expand_bytes(spikes.data(), spikes.size(), values.data());
-    return values;
-}
-
-std::size_t count_spikes(const Kernels& kernels, const Given<Word>& spikes) {
-    check("spikes", spikes, {"words"});
-    const nb::gil_scoped_release unlocked;
-    return kernels.count_spikes(spikes.data(), spikes.size());
-}
-
-std::size_t count_active(const Kernels& kernels, const Given<std::uint8_t>& counts) {
-    check("counts", counts, {"size"});
-    const nb::gil_scoped_release unlocked;
-    return kernels.count_active(counts.data(), counts.size());
-}
-
-Result<float> read_out(const Kernels& kernels, const Given<std::uint8_t>& counts, const Given<float>& weights,
-                       const Given<float>& bias) {
-    check("counts", counts, {"tokens", "width"});
-    check("weights", weights, {"classes", "features"});
-    check("bias", bias, {weights.shape(0)});
-    const std::size_t num_tokens = counts.shape(0), width = counts.shape(1), features = weights.shape(1);
-    require(num_tokens >= 1 && num_tokens <= most_tokens,
-            "There must be between 1 and " + std::to_string(most_tokens) + " tokens, got " + std::to_string(num_tokens) + ".");
-    require(features <= width, "The head reads " + std::to_string(features) + " features, but counts have only " +
-                                   std::to_string(width) + ".");
-    Result<float> logits = make_result<float>({bias.size()});
-    const nb::gil_scoped_release unlocked;
-    Buffer<std::int32_t> totals;
-    totals.reserve(features + 1);  // one more: no pointer is null where there are no features
-    kernels.sum_tokens(counts.data(), num_tokens, width, features, totals.data());
-    kernels.read_out(totals.data(), num_tokens, features, weights.data(), bias.data(), bias.size(), logits.data());
-    return logits;
-}
-
-Result<float> add_floats(const Kernels& kernels, const Given<float>& a, const Given<float>& b) {
-    check("a", a, {"size"});
-    check("b", b, {a.size()});
-    require(a.size() % word_bits == 0, "The size must be a multiple of 64, got " + std::to_string(a.size()) + ".");
-    Result<float> sum = make_result<float>({a.size()});
-    const nb::gil_scoped_release unlocked;
-    kernels.add_floats(a.data(), b.data(), a.size(), sum.data());
-    return sum;
-}
-
-Result<float> pool_floats(const Kernels& kernels, const Given<float>& map) {
-    check("map", map, {"height", "width", "depth"});
-    const std::size_t height = map.shape(0), width = map.shape(1), depth = map.shape(2);
-    require(height % 2 == 0 && width % 2 == 0,
-            "Height and width must be even, got " + std::to_string(height) + " and " + std::to_string(width) + ".");
-    require(depth % word_bits == 0, "The depth must be a multiple of 64, got " + std::to_string(depth) + ".");
-    Result<float> pooled = make_result<float>({height / 2, width / 2, depth});
-    if (map.size() > 0) {
-        const nb::gil_scoped_release unlocked;
-        for (std::size_t row = 0; row < height / 2; ++row) {
-            kernels.pool_floats_row(map.data(), height, width, depth, row, pooled.data() + row * (width / 2) * depth);
-        }
-    }
-    return pooled;
-}
-
-Result<float> read_out_floats(const Kernels& kernels, const Given<float>& values, const Given<float>& weights,
-                              const Given<float>& bias) {
-    check("values", values, {"tokens", "width"});
-    check("weights", weights, {"classes", "features"});
-    check("bias", bias, {weights.shape(0)});
-    const std::size_t num_tokens = values.shape(0), width = values.shape(1), features = weights.shape(1);
-    require(num_tokens >= 1, "There must be at least one token.");
-    require(features <= width, "The head reads " + std::to_string(features) + " features, but values have only " +
-                                   std::to_string(width) + ".");
-    Result<float> logits = make_result<float>({bias.size()});
-    const nb::gil_scoped_release unlocked;
-    Buffer<double> totals;
-    totals.reserve(features + 1);  // one more: no pointer is null where there are no features
-    kernels.sum_floats(values.data(), num_tokens, width, features, totals.data());
-    kernels.read_out_floats(totals.data(), num_tokens, features, weights.data(), bias.data(), bias.size(),
-                            logits.data());
-    return logits;
-}
-
 }  // namespace
 
 void define_kernels(nb::module_& module) {
@@ -233,19 +96,9 @@ void define_kernels(nb::module_& module) {
         .def_prop_ro("multiplies_integers", [](const Kernels& self) { return self.integers != nullptr; })
         .def("fire", &fire, "currents"_a.noconvert(), "bias"_a.noconvert(), "neuron"_a, "initial"_a.noconvert().none())
         .def("attend", &attend, "query"_a.noconvert(), "key"_a.noconvert(), "value"_a.noconvert(), "head_dim"_a,
-             "scale"_a, "order"_a)
-        .def("pool_map", &pool_map, "map"_a.noconvert())
-        .def("pool_tokens", &pool_tokens, "tokens"_a.noconvert(), "kernel"_a)
-        .def("add_spikes", &add_spikes, "spikes"_a.noconvert(), "counts"_a.noconvert())
-        .def("expand_spikes", &expand_spikes, "spikes"_a.noconvert())
-        .def("expand_counts", &expand_counts, "counts"_a.noconvert())
-        .def("expand_bytes", &expand_bytes, "spikes"_a.noconvert())
-        .def("count_spikes", &count_spikes, "spikes"_a.noconvert())
-        .def("count_active", &count_active, "counts"_a.noconvert())
-        .def("read_out", &read_out, "counts"_a.noconvert(), "weights"_a.noconvert(), "bias"_a.noconvert())
-        .def("add_floats", &add_floats, "a"_a.noconvert(), "b"_a.noconvert())
-        .def("pool_floats", &pool_floats, "map"_a.noconvert())
-        .def("read_out_floats", &read_out_floats, "values"_a.noconvert(), "weights"_a.noconvert(),
-             "bias"_a.noconvert());
+             "scale"_a, "order"_a);
+    define_events(kernels);
+    define_maps(kernels);
+    define_streams(kernels);
     define_products(module, kernels);
 }

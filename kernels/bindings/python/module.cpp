@@ -15,60 +15,26 @@
 #include <omp.h>
 #endif
 
+#include "checks.hpp"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
-using spikformer::Dynamics;
+using Dynamics = spikformer::Dynamics<double>;
 using spikformer::Surrogate;
+using spikformer::binding::Axis;
+using spikformer::binding::check;
 
-// Shapes are checked here and not by nanobind, for a message that says what was expected. None arrives without data.
+// None arrives without data.
 template <typename Scalar>
 using Array = nb::ndarray<Scalar, nb::device::cpu>;
 
-template <typename Number>
-std::string in_brackets(const Number* numbers, std::size_t count) {
-    std::string text = "[";
-    for (std::size_t i = 0; i < count; ++i) {
-        text += (i > 0 ? ", " : "") + std::to_string(numbers[i]);
-    }
-    return text + "]";
-}
-
-// Accepts C order only, except that with `may_repeat` the rows may all be the same one (stride 0, an expanded tensor).
 template <typename Scalar>
-void check(const char* name, const Array<Scalar>& array, std::initializer_list<std::size_t> shape,
-           bool may_repeat = false) {
-    bool fits = array.ndim() == shape.size();
-    std::int64_t stride = 1;
-    for (std::size_t axis = shape.size(); fits && axis-- > 0;) {
-        const std::size_t length = shape.begin()[axis];
-        const bool repeats = may_repeat && axis == 0 && array.stride(axis) == 0;
-        const bool unused = length <= 1 || array.size() == 0;  // producers fill in what they like for such a stride
-        fits = array.shape(axis) == length && (unused || repeats || array.stride(axis) == stride);
-        stride *= static_cast<std::int64_t>(length);
-    }
-    if (!fits) {
-        throw std::invalid_argument(
-            std::string(name) + " must be contiguous with shape " + in_brackets(shape.begin(), shape.size()) +
-            ", got shape " + in_brackets(array.shape_ptr(), array.ndim()) + " with strides " +
-            in_brackets(array.stride_ptr(), array.ndim()) + ".");
-    }
-}
-
-template <typename Scalar>
-void check_if_given(const char* name, const Array<Scalar>& array, std::initializer_list<std::size_t> shape) {
+void check_if_given(const char* name, const Array<Scalar>& array, std::initializer_list<Axis> axes) {
     if (array.is_valid()) {
-        check(name, array, shape);
-    }
-}
-
-template <typename Scalar>
-void check_two_dimensions(const char* name, const Array<Scalar>& array) {
-    if (array.ndim() != 2) {
-        throw std::invalid_argument(std::string(name) + " must have two dimensions [time_steps, size], got shape " +
-                                    in_brackets(array.shape_ptr(), array.ndim()) + ".");
+        check(name, array, axes);
     }
 }
 
@@ -86,9 +52,8 @@ template <typename Real>
 void lif_forward(const Array<const Real>& current, const Array<const Real>& initial, const Array<Real>& spikes,
                  const Array<Real>& membrane, const Array<Real>& voltage, double gain, double leak,
                  double v_threshold, double v_reset) {
-    check_two_dimensions("current", current);
+    check("current", current, {"time_steps", "size"}, true);
     const std::size_t time_steps = current.shape(0), size = current.shape(1);
-    check("current", current, {time_steps, size}, true);
     check_if_given("initial", initial, {size});
     check("spikes", spikes, {time_steps, size});
     check_if_given("membrane", membrane, {time_steps, size});
@@ -105,11 +70,10 @@ double lif_backward(const Array<const Real>& grad_spikes, const Array<const Real
                     const Array<const Real>& membrane, const Array<const Real>& initial,
                     const Array<Real>& grad_current, const Array<Real>& grad_initial, double gain, double leak,
                     double v_threshold, double v_reset, const std::string& surrogate, double alpha) {
-    check_two_dimensions("membrane", membrane);
+    check("membrane", membrane, {"time_steps", "size"});
     const std::size_t time_steps = membrane.shape(0), size = membrane.shape(1);
     check("grad_spikes", grad_spikes, {time_steps, size});
     check_if_given("grad_voltage", grad_voltage, {size});
-    check("membrane", membrane, {time_steps, size});
     check_if_given("initial", initial, {size});
     check("grad_current", grad_current, {time_steps, size});
     check_if_given("grad_initial", grad_initial, {size});

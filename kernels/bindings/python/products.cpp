@@ -4,11 +4,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <nanobind/stl/tuple.h>
-
 #include "checks.hpp"
 #include "core/layer.hpp"
 #include "core/integer_scope.hpp"
+#include "core/window.hpp"
 
 using namespace nanobind::literals;
 using namespace spikformer::engine;
@@ -36,71 +35,6 @@ void check_layer(const Kernels& kernels, const Layer& layer) {
             "The layer was packed in tiles of " + std::to_string(layer.width() / layer.num_tiles) +
                 ", but these kernels read tiles of " + std::to_string(kernels.tile) +
                 "; pack it with the same instruction set.");
-}
-
-void check_group(std::size_t time_steps, std::size_t inputs) {
-    require(time_steps >= 1 && time_steps <= group_steps,
-            "A group has 1 to 4 steps, got " + std::to_string(time_steps) + ".");
-    require(inputs <= most_inputs,
-            "A row has at most " + std::to_string(most_inputs) + " inputs, got " + std::to_string(inputs) + ".");
-}
-
-template <typename Element>
-Result<Element> copy_of(const Element* from, std::size_t count) {
-    Result<Element> result = make_result<Element>({count});
-    std::copy_n(from, count, result.data());
-    return result;
-}
-
-std::tuple<Result<Index>, Result<std::uint32_t>> list_events(const Kernels& kernels, const Given<Word>& spikes) {
-    check("spikes", spikes, {"T", "words"});
-    const std::size_t time_steps = spikes.shape(0), words = spikes.shape(1), inputs = words * word_bits;
-    check_group(time_steps, inputs);
-    std::vector<Index> indices(inputs);
-    std::vector<std::uint32_t> scratch(inputs);
-    std::uint32_t ends[num_patterns];
-    kernels.list_events(spikes.data(), words, time_steps, indices.data(), ends, scratch.data());
-    return {copy_of(indices.data(), ends[num_patterns - 1]), copy_of(ends, num_patterns)};
-}
-
-std::tuple<Result<Index>, Result<float>, Result<std::uint32_t>> list_counts(const Kernels& kernels,
-                                                                            const Given<std::uint8_t>& counts) {
-    check("counts", counts, {"T", "inputs"});
-    const std::size_t time_steps = counts.shape(0), inputs = counts.shape(1);
-    check_group(time_steps, inputs);
-    require(inputs % word_bits == 0, "counts must fill whole words of 64, got " + std::to_string(inputs) + ".");
-    std::vector<Index> indices(inputs);
-    std::vector<float> values(time_steps * inputs + value_margin);
-    std::vector<std::uint32_t> scratch(inputs);
-    std::uint32_t ends[num_patterns];
-    const std::size_t additions =
-        kernels.list_counts(counts.data(), inputs, time_steps, indices.data(), values.data(), ends, scratch.data());
-    return {copy_of(indices.data(), ends[num_patterns - 1]), copy_of(values.data(), additions),
-            copy_of(ends, num_patterns)};
-}
-
-// The lists of several parts of a row, each a position [T, words], as the list of the whole.
-std::tuple<Result<Index>, Result<std::uint32_t>> merge_events(const Kernels& kernels, const Given<Word>& spikes) {
-    check("spikes", spikes, {"parts", "T", "words"});
-    const std::size_t num_parts = spikes.shape(0), time_steps = spikes.shape(1), words = spikes.shape(2);
-    const std::size_t part_inputs = words * word_bits;
-    require(num_parts >= 1 && num_parts <= 9, "A row has 1 to 9 parts, got " + std::to_string(num_parts) + ".");
-    require(words <= most_inputs / word_bits / num_parts,
-            "A row has at most " + std::to_string(most_inputs) + " inputs.");
-    check_group(time_steps, num_parts * part_inputs);
-    std::vector<Index> listed(num_parts * (part_inputs + merge_margin));
-    std::vector<std::uint32_t> scratch(part_inputs), part_ends(num_parts * num_patterns);
-    std::vector<PartOfRow> parts;
-    for (std::size_t p = 0; p < num_parts; ++p) {
-        Index* indices = listed.data() + p * (part_inputs + merge_margin);
-        std::uint32_t* ends = part_ends.data() + p * num_patterns;
-        kernels.list_events(spikes.data() + p * time_steps * words, words, time_steps, indices, ends, scratch.data());
-        parts.push_back({indices, ends, static_cast<Index>(p * part_inputs)});
-    }
-    std::vector<Index> merged(num_parts * part_inputs + merge_margin);
-    std::uint32_t ends[num_patterns];
-    kernels.merge_events(parts.data(), num_parts, merged.data(), ends);
-    return {copy_of(merged.data(), ends[num_patterns - 1]), copy_of(ends, num_patterns)};
 }
 
 // The events of rows, step group by step group; `starts` and `value_starts` are where each list begins.
@@ -187,6 +121,47 @@ Result<float> count_linear(const Kernels& kernels, const Layer& layer, const Giv
     return event_linear("counts", kernels, layer, counts, layer.num_inputs);
 }
 
+// currents [H, W, T, width] of a map of spikes [H, W, T, words] and weights [k, k, channels].
+Result<float> depthwise_linear(const Kernels& kernels, const Given<Word>& map, const Given<float>& weights) {
+    check("map", map, {"height", "width", "T", "words"});
+    check("weights", weights, {"kernel", "kernel", "channels"});
+    const std::size_t time_steps = map.shape(2), words = map.shape(3), kernel = weights.shape(0);
+    require(kernel == weights.shape(1) && kernel % 2 == 1 && kernel <= most_kernel && weights.shape(2) > 0 &&
+                divide_up(weights.shape(2), word_bits) == words,
+            "weights must be [k, k, channels], k odd and at most " + std::to_string(most_kernel) + ", and fill " +
+                std::to_string(words) + " words.");
+    const std::vector<float> no_bias(weights.shape(2));
+    const Layer layer = pack_depthwise(kernels, weights.data(), no_bias.data(), kernel * kernel, weights.shape(2));
+    const Window window{map.shape(0), map.shape(1), kernel, 1};
+    Result<float> currents = make_result<float>({window.height, window.width, time_steps, layer.width()});
+    if (map.size() == 0) {
+        return currents;
+    }
+    const nb::gil_scoped_release unlocked;
+    for (std::size_t output = 0; output < window.outputs(); ++output) {
+        SeenPlace seen[most_parts];
+        std::size_t num_seen = 0;
+        window.for_each_seen(output, [&](std::size_t place, std::size_t position) {
+            seen[num_seen++] = {map.data() + position * time_steps * words, place};
+        });
+        for (std::size_t tile = 0; tile < layer.num_tiles; ++tile) {
+            const std::size_t channel = tile * kernels.tile;
+            for (std::size_t t = 0; t < time_steps; t += group_steps) {
+                const std::size_t steps = std::min(group_steps, time_steps - t);
+                float sums[group_steps * widest_tile];
+                kernels.depthwise_linear(seen, num_seen, steps, words, t * words + channel / word_bits,
+                                         channel % word_bits,
+                                         layer.weights.data() + tile * window.places() * kernels.tile, sums);
+                for (std::size_t step = 0; step < steps; ++step) {
+                    std::copy_n(sums + step * kernels.tile, kernels.tile,
+                                currents.data() + (output * time_steps + t + step) * layer.width() + channel);
+                }
+            }
+        }
+    }
+    return currents;
+}
+
 Result<float> dense_linear(const Kernels& kernels, const Layer& layer, const Given<float>& inputs) {
     check_layer(kernels, layer);
     check("inputs", inputs, {"rows", layer.num_inputs});
@@ -246,11 +221,9 @@ void define_products(nb::module_& module, nb::class_<Kernels>& kernels) {
         .def_ro("num_outputs", &Layer::num_outputs)
         .def_ro("words", &Layer::words);
     kernels.def("pack", &pack, "weights"_a.noconvert(), "bias"_a.noconvert())
-        .def("list_events", &list_events, "spikes"_a.noconvert())
-        .def("list_counts", &list_counts, "counts"_a.noconvert())
-        .def("merge_events", &merge_events, "spikes"_a.noconvert())
         .def("spike_linear", &spike_linear, "layer"_a, "spikes"_a.noconvert())
         .def("count_linear", &count_linear, "layer"_a, "counts"_a.noconvert())
+        .def("depthwise_linear", &depthwise_linear, "map"_a.noconvert(), "weights"_a.noconvert())
         .def("dense_linear", &dense_linear, "layer"_a, "inputs"_a.noconvert())
         .def("integer_linear", &integer_linear, "layer"_a, "inputs"_a.noconvert());
 }

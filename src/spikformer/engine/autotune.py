@@ -1,15 +1,16 @@
 """From which density on is a dense product cheaper than adding events? Measured once per machine, and kept.
 
 The executor itself is timed, on one core: a program with one product of a typical size, once by events and once
-densely, at rising densities. The threshold depends on the kind of product and on the steps that share the loading of a
-weight, up to four. It is kept in the user's cache folder under the processor, the instruction set, the steps and the
-release.
+densely, at rising densities, for half a second or so for each kind of product. The threshold depends on the kind of
+product and on the steps that share the loading of a weight, up to four. It is kept in the user's cache folder under the
+processor, the instruction set, the steps and the release.
 """
 
 from __future__ import annotations
 
 import json
 import platform
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from spikformer import _native
 
 KINDS = ("window", "spikes", "counts")
-"""A 3×3 window over spikes, spikes, counts; in the order of the native core."""
+"""A window over spikes (measured at 3×3), spikes, counts; in the order of the native core."""
 
 _SIDE, _CHANNELS = 6, 256
 _DENSITIES = (0.02, 0.05, *np.arange(0.1, 1.01, 0.1).tolist())
 _REPEATS = 5
+_MAX_SECONDS = 0.5  # for one kind; then what is known so far decides, after one measurement at least
 _FILE = "density_thresholds.json"
 _MAX_BYTES = 2**16  # of that file: hundreds of entries
 _TIMED = "timed"
@@ -53,12 +55,19 @@ def density_thresholds(instructions: str, time_steps: int) -> tuple[float, ...]:
 
 
 def measure_threshold(kind: str, instructions: str, steps: int) -> float:
-    """The density at which both ways take the same time, as if it grew along a line between two that were measured."""
+    """The density at which both ways take the same time, as if it grew along a line between two that were measured.
+
+    A slow instruction set runs out of time before that: then the line goes on from the last one, because events take
+    time in proportion to their number.
+    """
     engine = build_engine(_program(kind), 1, instructions)
     rng = np.random.default_rng(0)
+    end = time.perf_counter() + _MAX_SECONDS
     below, below_ratio = 0.0, 0.0
     for density in _DENSITIES:
-        ratio = _ratio(engine, draw_spikes(rng, density, steps))
+        if below_ratio > 0 and time.perf_counter() > end:
+            return min(1.0, below / below_ratio)
+        ratio = _ratio(engine, draw_spikes(rng, density, steps), end)
         if ratio >= 1:
             return below + (density - below) * (1 - below_ratio) / (ratio - below_ratio)
         if density >= 0.1 and ratio < density / 2:  # events cost no more than their share: dense will not catch up
@@ -89,10 +98,12 @@ def _program(kind: str) -> Program:
     return Program(tuple(build.ops), _CHANNELS, 1, (_SIDE, _SIDE))
 
 
-def _ratio(engine: _native.Engine, frames: np.ndarray) -> float:
+def _ratio(engine: _native.Engine, frames: np.ndarray, end: float) -> float:
     """How much longer events take than the dense product: the median over turns, so that both see the same machine."""
-    seconds = [(_seconds(engine, frames, 1), _seconds(engine, frames, 2)) for _ in range(_REPEATS)]
-    return float(np.median([events / dense for events, dense in seconds]))
+    ratios: list[float] = []
+    while not ratios or (len(ratios) < _REPEATS and time.perf_counter() < end):
+        ratios.append(_seconds(engine, frames, 1) / _seconds(engine, frames, 2))
+    return float(np.median(ratios))
 
 
 def _seconds(engine: _native.Engine, frames: np.ndarray, mode: int) -> float:

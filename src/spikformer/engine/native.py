@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spikformer.engine.ops import OP_NAMES, Add, Attend, Convolve, Fire, Neuron, Op, Pool, PoolTokens, ReadOut
+from spikformer.engine.ops import OP_NAMES, Neuron
 from spikformer.engine.program import Program
 
 if TYPE_CHECKING:
@@ -104,21 +104,8 @@ def build_engine(program: Program, num_threads: int, instructions: str) -> _nati
     """The program op by op in the native core, its weights packed for an instruction set."""
     native = native_core().Program(instructions, program.in_channels)
     for op in program.ops:
-        _check_native(op)
         scalars = [getattr(op, field.name) for field in fields(op) if field.name not in ("name", "inputs")]
         scalars = [value.as_tuple() if isinstance(value, Neuron) else value for value in scalars]
-        if isinstance(op, Convolve | Pool):
-            scalars.pop()
         name = OP_NAMES[type(op)]
         getattr(native, f"{name}_" if iskeyword(name) else name)(op.name, *op.inputs, *scalars)
     return native.engine(num_threads)
-
-
-def _check_native(op: Op) -> None:
-    lacks = not isinstance(op, Convolve | Fire | Pool | PoolTokens | Add | Attend | ReadOut)
-    if isinstance(op, Convolve):
-        lacks = op.stride != 1 or op.kernel > 3
-    elif isinstance(op, Pool):
-        lacks = op.kernel != 3
-    if lacks:
-        raise ValueError(f"The native core does not run {op.name} ({type(op).__name__}) yet.")

@@ -1,5 +1,5 @@
-// How much there is of spikes and counts. The residual stream: spikes added to small integers. And both as floats,
-// for the dense path.
+// How much there is of spikes and counts. Residual streams: spikes added to small integers, or floats to floats. And
+// spikes and counts as floats, for the dense path.
 #pragma once
 
 #include "isa/simd.hpp"
@@ -29,6 +29,12 @@ std::size_t count_active(const std::uint8_t* counts, std::size_t size) {
 void add_spikes(const Word* spikes, std::size_t words, std::uint8_t* counts) {
     for (std::size_t w = 0; w < words; ++w) {
         add_word(spikes[w], counts + w * word_bits);
+    }
+}
+
+void add_floats(const float* a, const float* b, std::size_t size, float* sum) {
+    for (std::size_t i = 0; i < size; i += lanes) {
+        store(sum + i, load(a + i) + load(b + i));
     }
 }
 
