@@ -76,6 +76,29 @@ def test_bench_times_both(weights: Path, engine: Path, run_here) -> None:
     assert "Computed densely" in run_here("bench", engine, *arguments).stdout
 
 
+@pytest.mark.parametrize(
+    ("model", "overrides"),
+    [
+        ("cml_spikingformer_4_384_cifar10", {"image_size": 8, "embed_dim": 32, "num_heads": 4, "depth": 1}),
+        ("spike_driven_transformer_2_512_cifar10", {"image_size": 8, "embed_dim": 32, "depth": 1}),
+        ("sew_resnet_18_imagenet", {"image_size": 32, "widths": (8, 8, 16, 16), "depths": (1, 1, 1, 1)}),
+    ],
+)
+def test_other_architectures_are_compiled_asked_and_timed(
+    model: str, overrides: dict, write_weights, tmp_path: Path, run_here
+) -> None:
+    weights = write_weights(tmp_path / "net.safetensors", model, in_channels=1, num_classes=10, **overrides)
+    run_here("compile", weights)
+    engine, picture = tmp_path / "net.engine", tmp_path / "seven.png"
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4).save(picture)
+    (asked,) = json.loads(run_here("predict", engine, picture, "--json").stdout)
+    (expected,) = json.loads(run_here("predict", weights, picture, "--json").stdout)
+    probabilities = [{row["class"]: row["probability"] for row in answer["classes"]} for answer in (asked, expected)]
+    assert probabilities[0] == pytest.approx(probabilities[1], abs=1e-4)
+    arguments = ("--seconds", 0.02, "--batch-sizes", 2, "--threads", 1, "--json")
+    assert json.loads(run_here("bench", engine, *arguments).stdout)["layers"]
+
+
 def test_bench_reports_a_threshold_that_the_file_sets(engine: Path, run_here) -> None:
     loaded = sf.load_engine(engine)
     loaded.density_threshold = 0.25

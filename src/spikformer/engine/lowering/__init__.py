@@ -2,6 +2,7 @@
 
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.lowering.layers import Layers
+from spikformer.engine.lowering.max_resnet import lower_max_resnet
 from spikformer.engine.lowering.registry import (
     architecture_of,
     config_of,
@@ -10,6 +11,7 @@ from spikformer.engine.lowering.registry import (
     lower,
     register_lowering,
 )
+from spikformer.engine.lowering.sew_resnet import lower_sew_event_net, lower_sew_resnet
 from spikformer.engine.lowering.spike_driven_transformer import lower_spike_driven_transformer
 from spikformer.engine.lowering.spikformer import lower_spikformer
 from spikformer.engine.lowering.spikingformer import lower_spikingformer
@@ -22,6 +24,9 @@ __all__ = [
     "from_model",
     "from_weights",
     "lower",
+    "lower_max_resnet",
+    "lower_sew_event_net",
+    "lower_sew_resnet",
     "lower_spike_driven_transformer",
     "lower_spikformer",
     "lower_spikingformer",
