@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spikformer.io import TEMP_SUFFIX, atomic_file, write_atomically
+from spikformer.io import TEMP_SUFFIX, atomic_file, check_is_file, write_atomically
 
 pytestmark = pytest.mark.core
 
@@ -179,3 +179,11 @@ def test_an_unwritable_folder_is_an_error_that_names_the_file(tmp_path: Path, mo
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match=r"^\S+file cannot be written: Permission denied\.$"):
         write_atomically(tmp_path / "file", b"new")
+
+
+def test_a_folder_instead_of_a_file_names_the_weights_in_it(tmp_path: Path) -> None:
+    for name in ("state", "last", "best"):
+        (tmp_path / f"{name}.safetensors").touch()
+    with pytest.raises(IsADirectoryError) as raised:
+        check_is_file(tmp_path)
+    assert str(tmp_path / "best.safetensors") in str(raised.value)

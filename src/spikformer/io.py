@@ -24,7 +24,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # parameters of glibc's mallopt
 def check_is_file(path: Path) -> None:
     """Raise an error that says what is wrong where there is nothing to read."""
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+        weights = min(path.glob("*.safetensors"), default=None)  # of a run, the best come first by name
+        example = "" if weights is None else f", such as {weights}"
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file{example}.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
 
