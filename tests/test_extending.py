@@ -18,7 +18,7 @@ tiny = get_preset("spikformer_tiny_digits").config.override(depth=1)
 configs = {
     "adaptive": tiny.override(neuron="adaptive_lif"),
     "rational": tiny.override(neuron="rational_lif"),
-    "token": tiny.override(attention="token"),
+    "channel": tiny.override(attention="channel"),
     "plain": get_preset("plain_digits").config,
 }
 for name, config in configs.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from spikformer.config import Join, SEWEventConfig, SEWResNetConfig
+from spikformer.config import Join, PoolAfter, SEWEventConfig, SEWResNetConfig
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.lowering.layers import Layers
 from spikformer.engine.lowering.registry import register_lowering
@@ -23,8 +23,9 @@ _JOINS: dict[Join, Callable[[Builder, str, int, int], int]] = {
 def lower_sew_resnet(config: SEWResNetConfig, arrays: Arrays) -> Program:
     """Joined by `add`, convolutions read counts; otherwise spikes."""
     layers, width = Layers(config, arrays), config.widths[0]
-    pool, kernel, stride = "neuron" if config.stem_pool else None, config.stem_kernel_size, config.stem_stride
-    x = layers.spiking_conv("stem", 0, width, config.in_channels, pool, kernel=kernel, stride=stride)
+    pool_after: PoolAfter | None = "neuron" if config.stem_pool else None
+    kernel, stride = config.stem_kernel_size, config.stem_stride
+    x = layers.spiking_conv("stem", 0, width, config.in_channels, pool_after, kernel=kernel, stride=stride)
     channels = width
     for stage, (width, depth) in enumerate(zip(config.widths, config.depths, strict=True)):
         for block in range(depth):
