@@ -1,7 +1,11 @@
 """Configs: everything that decides a network's shape and mathematics, validated on construction. No torch."""
 
+from spikformer.config.attention import AttentionConfig
+from spikformer.config.hierarchical import EmbeddingSizes, HierarchicalConfig
+from spikformer.config.maxformer import MaxFormerConfig
 from spikformer.config.network import (
     Attention,
+    Initialisation,
     InputSize,
     LinearInit,
     NetworkConfig,
@@ -12,6 +16,7 @@ from spikformer.config.network import (
     check_frame,
     check_frames,
 )
+from spikformer.config.qkformer import MSQKFormerConfig, QKFormerConfig, TokenAttentionConfig
 from spikformer.config.spike_driven_transformer import SpikeDrivenConfig
 from spikformer.config.spikformer import ModelConfig
 from spikformer.config.spikingformer import SpikingformerConfig
@@ -19,15 +24,23 @@ from spikformer.config.transformer import PoolAfter, TransformerConfig
 
 __all__ = [
     "Attention",
+    "AttentionConfig",
+    "EmbeddingSizes",
+    "HierarchicalConfig",
+    "Initialisation",
     "InputSize",
     "LinearInit",
+    "MSQKFormerConfig",
+    "MaxFormerConfig",
     "ModelConfig",
     "NetworkConfig",
     "Neuron",
     "PoolAfter",
+    "QKFormerConfig",
     "SpikeDrivenConfig",
     "SpikingformerConfig",
     "Surrogate",
+    "TokenAttentionConfig",
     "TransformerConfig",
     "add_choice",
     "check_divisible",

@@ -30,13 +30,16 @@ Attention = Literal[
     "random",
     "spike_driven",
     "spike_driven_dilated",
+    "token",
 ]
 Neuron = Literal["lif", "if", "plif", "relu", "gelu"]
 Surrogate = Literal["sigmoid", "arctan"]
 LinearInit = Literal["trunc_normal", "torch"]
+Initialisation = Literal["head", "convolutions"]
+"""What starts truncated normal (σ = 0.02, zero bias): the head, or convolutions and MLPs; the rest as in PyTorch."""
 
 _LARGEST_ACTIVATION = 1 << 28  # numbers of one sample in one layer, over all time steps: 1 GiB in float32
-_CONVENTIONAL = ("relu", "gelu")
+CONVENTIONAL = ("relu", "gelu")
 CHOICES: dict[str, list[str]] = {"neuron": [*get_args(Neuron)], "attention": [*get_args(Attention)]}
 """Words that fields may hold; registering adds to them."""
 
@@ -103,7 +106,7 @@ class NetworkConfig:
                     "a neuron at rest would never stop firing.",
                 )
         spiking = ("tau", *self._thresholds(), "v_reset", "surrogate", "surrogate_alpha", "detach_reset")
-        idle = spiking if self.neuron in _CONVENTIONAL else ("tau",) if self.neuron == "if" else ()
+        idle = spiking if self.neuron in CONVENTIONAL else ("tau",) if self.neuron == "if" else ()
         for field in fields(self):
             if field.name in idle and getattr(self, field.name) != field.default:
                 raise FieldError(
@@ -132,6 +135,11 @@ class NetworkConfig:
         """
         height, width = self._image_size_or_default()
         return self.time_steps * max(self.in_channels * height * width, self.num_classes)
+
+    @property
+    def mixes_samples(self) -> bool:
+        """Whether a sample's result depends on the rest of its batch: such a network has no streams and no engine."""
+        return False
 
     @property
     def fewest_tensors(self) -> int:
