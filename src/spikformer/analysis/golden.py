@@ -31,8 +31,21 @@ FAMILY = {
     "sdt_imagenet": "spike_driven_transformer_8_512_imagenet",
     "sdt_dvs_tet": "spike_driven_transformer_2_256_cifar10dvs",
     "sdt_plif_cifar": "spike_driven_transformer_2_512_cifar10",
+    "qkformer_cifar": "qkformer_4_384_cifar10",
+    "qkformer_cifar_fixed": "qkformer_4_384_cifar10",
+    "qkformer_imagenet": "qkformer_10_512_imagenet",
+    "qkformer_imagenet_fixed": "qkformer_10_512_imagenet",
+    "qkformer_dvs": "qkformer_2_256_cifar10dvs",
+    "qkformer_dvs_fixed": "qkformer_2_256_cifar10dvs",
+    "maxformer_cifar": "maxformer_4_384_cifar10",
+    "maxformer_imagenet": "maxformer_10_384_imagenet",
+    "maxformer_dvs": "maxformer_2_256_cifar10dvs",
+    "msqkformer_cifar": "ms_qkformer_4_384_cifar10",
+    "msqkformer_imagenet": "ms_qkformer_10_384_imagenet",
 }
 """Recordings of successors, and the presets whose mathematics they have."""
+WITH_BATCH_LEAK = ("qkformer_cifar", "qkformer_imagenet", "qkformer_dvs")
+"""Recordings of published behaviour; their twins ("…_fixed") have the same weights and input."""
 _TET_WEIGHT, _TET_TARGET = 0.001, 1.0
 
 
@@ -58,7 +71,12 @@ class Golden:
             return from_official(self.state, num_heads=heads, time_steps=steps)
         height, width = self.input.shape[-2:]
         return from_official(
-            self.state, num_heads=heads, time_steps=steps, preset=FAMILY[self.variant], image_size=(height, width)
+            self.state,
+            num_heads=heads,
+            time_steps=steps,
+            preset=FAMILY[self.variant],
+            image_size=(height, width),
+            batch_leak=self.variant in WITH_BATCH_LEAK,
         )
 
     def logits(self, model: SpikingNetwork) -> Tensor:

@@ -24,7 +24,8 @@ from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
 from spikformer.neurons import Activation, SpikingNeuron
 
-_FREE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm, SpikingNeuron, Activation, nn.Identity)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm)
+_FREE = (*_NORMS, SpikingNeuron, Activation, nn.Identity, nn.ModuleList)
 
 
 @dataclass(frozen=True)

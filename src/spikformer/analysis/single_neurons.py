@@ -69,8 +69,8 @@ def chosen_layer(seen: Record) -> str:
 
 
 def stem_maps(seen: Record) -> dict[str, np.ndarray]:
-    """Spikes of each stage of the stem, summed over channels, [T, H, W]."""
-    stages = {name: fired for name, fired in seen.spikes.items() if name.startswith("stem.stages.")}
+    """Spikes of each stage of the stem, or of the neuron after its stages, summed over channels, [T, H, W]."""
+    stages = {name: fired for name, fired in seen.spikes.items() if name.startswith(("stem.stages.", "stem.neuron"))}
     return {name: _array(fired[:, 0].sum(1)) for name, fired in stages.items()}
 
 

@@ -7,19 +7,22 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from spikformer.config import TransformerConfig
-from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear
+from spikformer.config import AttentionConfig, HierarchicalConfig
+from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear, SpikingSelfAttention
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.presets import get_preset, list_models
 
 
-def shrunk(name: str, **overrides: Any) -> TransformerConfig:
+def shrunk(name: str, **overrides: Any) -> AttentionConfig:
     """A preset's config with untouched mathematics and small sizes: an image of 3×4 patches, few features."""
     config = get_preset(name).config
+    if isinstance(config, HierarchicalConfig):
+        config = config.override(depths=tuple(min(depth, 2) for depth in config.depths))
+    else:
+        config = config.override(depth=min(config.depth, 2))
     return config.override(
         image_size=(3 * config.patch_size, 4 * config.patch_size),
-        embed_dim=8 * config.num_heads if config.num_heads > 8 else 64,
-        depth=min(config.depth, 2),
+        embed_dim=8 * config.num_heads if config.num_heads > 8 or 64 % config.num_heads else 64,
         time_steps=min(config.time_steps, 4),
     ).override(**overrides)
 
@@ -30,17 +33,20 @@ def distinct_models() -> list[str]:
     return [*reversed(first.values())]
 
 
-def specimen(config: TransformerConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
+def specimen(config: AttentionConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:
     """A fresh network in eval mode whose norms have seen one batch and lean to firing, so that every layer does."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = build_model(config).to(dtype)
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
         membranes = {unit.norm for unit in model.modules() if _adds_to_a_membrane(unit)}
+        operands = _norms_of_operands(model)
         for norm in norms:
             norm.momentum = 1.0
             # Membranes add up from block to block: leaning as far, they would make every neuron fire in every step.
-            nn.init.uniform_(norm.bias, -0.6 if norm in membranes else 0.5, 1.0)
+            # Products of Q, K and V of few tokens reach a threshold only if these fire often.
+            low, high = (-0.6, 1.0) if norm in membranes else (1.0, 1.5) if norm in operands else (0.5, 1.0)
+            nn.init.uniform_(norm.bias, low, high)
     with torch.no_grad():
         model.train()(frames_for(config, batch_size=8, dtype=dtype, seed=seed + 1))
     for norm in norms:
@@ -53,8 +59,14 @@ def _adds_to_a_membrane(unit: nn.Module) -> TypeGuard[ConvNorm | LinearNorm]:
     return isinstance(unit, ConvNorm | LinearNorm) and not isinstance(unit, SpikingConv | SpikingLinear)
 
 
+def _norms_of_operands(model: nn.Module) -> set[nn.Module]:
+    """The norms of Q, K and V."""
+    layers = (layer for layer in model.modules() if isinstance(layer, SpikingSelfAttention))
+    return {getattr(layer, operand).norm for layer in layers for operand in layer.operands}
+
+
 def frames_for(
-    config: TransformerConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
+    config: AttentionConfig, batch_size: int, dtype: torch.dtype = torch.float64, seed: int = 0, steps: bool = True
 ) -> Tensor:
     """Static images [B, C, H, W], or for a two-channel model counts of events [T, B, 2, H, W], one step without T."""
     generator = torch.Generator().manual_seed(seed)

@@ -4,12 +4,17 @@ from spikformer.layers.time import StreamState
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.files import load, save
 from spikformer.models.importers import from_official
+from spikformer.models.maxformer import MaxFormer
+from spikformer.models.qkformer import MSQKFormer, QKFormer
 from spikformer.models.registry import build_model, create_model, register_architecture
 from spikformer.models.spike_driven_transformer import SpikeDrivenTransformer
 from spikformer.models.spikformer import Spikformer
 from spikformer.models.spikingformer import Spikingformer
 
 __all__ = [
+    "MSQKFormer",
+    "MaxFormer",
+    "QKFormer",
     "SpikeDrivenTransformer",
     "Spikformer",
     "SpikingNetwork",

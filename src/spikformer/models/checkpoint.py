@@ -65,8 +65,8 @@ def read_checkpoint(path: Path) -> Mapping[str, Any]:
 
 
 def weights_in(checkpoint: Mapping[str, Any]) -> Any:
-    # Official: the image scripts write `state_dict`, the event script writes `model`.
-    return checkpoint.get("state_dict", checkpoint.get("model", checkpoint))
+    # Official: scripts on timm write `state_dict`, others `model` or `net`.
+    return next((checkpoint[key] for key in ("state_dict", "model", "net") if key in checkpoint), checkpoint)
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spikformer.config import TransformerConfig
+from spikformer.config import AttentionConfig
 from spikformer.io import check_is_file
 from spikformer.messages import printable
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
-from spikformer.models.official_names import NAMINGS, Naming
+from spikformer.models.hierarchical_names import NAMINGS as IN_STAGES
+from spikformer.models.official_names import NAMINGS as IN_ONE_WIDTH
+from spikformer.models.official_names import Naming
 from spikformer.presets import get_preset
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_NAME = 200  # of a tensor
-_UNTOLD = ("pool_stages", "pool_after", "tau", "attention", "attention_scale", "time_steps", "linear_init")
+_UNTOLD = (
+    *("pool_stages", "pool_after", "stem", "pooled_conv"),
+    *("tau", "attention", "attention_scale", "time_steps", "linear_init"),
+)
+NAMINGS = (*IN_ONE_WIDTH, *IN_STAGES)
 
 
 def from_official(
@@ -41,12 +47,16 @@ def from_official(
     preset: str | None = None,
     time_steps: int | None = None,
     image_size: int | tuple[int, int] | None = None,
+    batch_leak: bool = False,
 ) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
 
     `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
     several. The image size is taken from the training arguments or the position embedding where the checkpoint has
     them; otherwise it stays open, and the model takes any size that its pooling divides.
+
+    QKFormer's published weights were trained with samples that leak into each other; `batch_leak` keeps that behaviour,
+    which their published accuracy needs.
 
     A .pth file is read by `checkpoint`, in at most four times its size of memory; nothing in it is executed.
     """
@@ -67,13 +77,17 @@ def from_official(
         for key, tensor in state.items()
         if key not in never_used and (own := naming.translate(key))
     }
-    sizes = _sizes(tensors, name)
+    sizes = _sizes(naming, tensors, name)
     like = _preset(naming, preset, sizes, name)
-    _check_heads(num_heads, arguments, sizes["embed_dim"], state, name)
+    _check_heads(num_heads, naming.num_heads, arguments, sizes["embed_dim"], state, name)
     trained_steps = arguments.get("time_step", arguments.get("T", like.time_steps))
     trained_size = arguments.get("img_size", _size_by_position(state, like, name))
     if hasattr(like, "qkv_bias"):
         sizes["qkv_bias"] = "blocks.0.attention.query.linear.bias" in tensors
+    if batch_leak:
+        if not hasattr(like, "batch_leak"):
+            raise ValueError(f"{name} is of {naming.title}, which has no batch leak; batch_leak is for QKFormer.")
+        sizes["batch_leak"] = True
     try:
         like = like.override(num_heads=1, image_size=(like.patch_size,) * 2, **sizes)
     except ValueError as error:
@@ -90,12 +104,12 @@ def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> Nami
     """The naming of a checkpoint's tensors."""
     for naming in NAMINGS:
         if all(sign in state for sign in naming.signs):
-            return naming
+            return naming.fitted(state)
     known = ", ".join(naming.title for naming in NAMINGS)
     raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {known}.")
 
 
-def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> TransformerConfig:
+def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> AttentionConfig:
     """The config of the published network that the weights are of; its sizes may be others."""
     known = {preset: get_preset(preset).config for preset in naming.presets}
     if wanted is not None:
@@ -105,7 +119,7 @@ def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: 
                 f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
             )
         return config
-    for fields in (("in_channels", "num_classes"), ("in_channels",), ()):
+    for fields in (("in_channels", "num_classes", "embed_dim"), ("in_channels", "num_classes"), ("in_channels",), ()):
         fitting = {
             preset: config
             for preset, config in known.items()
@@ -122,15 +136,21 @@ def _preset(naming: Naming, wanted: str | None, sizes: Mapping[str, Any], name: 
     return first
 
 
-def _same_mathematics(config: TransformerConfig, other: TransformerConfig) -> bool:
-    return all(getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD)
+def _same_mathematics(config: AttentionConfig, other: AttentionConfig) -> bool:
+    same = all(getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD)
+    return same and type(config) is type(other)
 
 
 def _check_heads(
-    num_heads: int, arguments: Mapping[str, int], embed_dim: int, state: Mapping[str, Tensor], name: str
+    num_heads: int,
+    fixed: int | None,
+    arguments: Mapping[str, int],
+    embed_dim: int,
+    state: Mapping[str, Tensor],
+    name: str,
 ) -> None:
     mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
-    told = arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
+    told = fixed or arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
     if told != num_heads:
         raise ValueError(f"{name} was trained with num_heads={told}, got num_heads={num_heads}.")
     if num_heads < 1 or embed_dim % num_heads:
@@ -149,23 +169,21 @@ def _as_ours(own_name: str, tensor: Tensor) -> Tensor:
     return tensor.clone()
 
 
-def _sizes(tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
+def _sizes(naming: Naming, tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
     """The fields of a config that weights tell."""
     try:
-        hidden, embed_dim = tensors["blocks.0.mlp.hidden.linear.weight"].shape
-        return {
+        hidden, width = tensors["blocks.0.mlp.hidden.linear.weight"].shape
+        return naming.sizes(tensors) | {
             "num_classes": len(tensors["head.weight"]),
             "in_channels": tensors["stem.stages.0.conv.weight"].shape[1],
-            "embed_dim": embed_dim,
-            "mlp_ratio": hidden / embed_dim,
-            "depth": 1 + max(int(match[1]) for key in tensors if (match := re.match(r"blocks\.(\d{1,9})\.", key))),
+            "mlp_ratio": hidden / width,
             "neuron": "plif" if "stem.stages.0.neuron.gain_logit" in tensors else "lif",
         }
     except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{name} lacks what tells its sizes ({error}).") from None
 
 
-def _size_by_position(state: Mapping[str, Tensor], preset: TransformerConfig, name: str) -> int | None:
+def _size_by_position(state: Mapping[str, Tensor], preset: AttentionConfig, name: str) -> int | None:
     """Of a square picture, by its number of tokens."""
     if "pos_embed" not in state:
         return None
@@ -179,7 +197,9 @@ def _size_by_position(state: Mapping[str, Tensor], preset: TransformerConfig, na
 def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
     state = weights_in(checkpoint)
     if not isinstance(state, Mapping) or not state or not all(isinstance(x, Tensor) for x in state.values()):
-        raise ValueError(f"{name} holds no weights: expected tensors by name, or an entry state_dict or model of them.")
+        raise ValueError(
+            f"{name} holds no weights: expected tensors by name, or an entry state_dict, model or net of them."
+        )
     for key, tensor in state.items():
         if len(str(key)) > _LONGEST_NAME or not str(key).isprintable():
             raise ValueError(f"{name} holds a tensor called {printable(key)}; it is damaged or not a checkpoint.")

@@ -6,7 +6,14 @@
 Where a paper and its authors' code differ, the presets follow the code; `# Paper:` marks the difference.
 """
 
-from spikformer.presets import cml_spikformer, spike_driven_transformer, spikformer, spikingformer
+from spikformer.presets import (
+    cml_spikformer,
+    maxformer,
+    qkformer,
+    spike_driven_transformer,
+    spikformer,
+    spikingformer,
+)
 from spikformer.presets.registry import PRESETS, Preset, get_preset, list_models, preset
 
 __all__ = [
@@ -15,7 +22,9 @@ __all__ = [
     "cml_spikformer",
     "get_preset",
     "list_models",
+    "maxformer",
     "preset",
+    "qkformer",
     "spike_driven_transformer",
     "spikformer",
     "spikingformer",
