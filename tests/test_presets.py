@@ -46,7 +46,21 @@ RESIDUAL = {  # no weight of these is unused
     "sew_wide_7b_net_cifar10dvs": 1_192_218,
     "sew_7b_net_dvs128": 130_426,
 }
+IN_STAGES = {  # every weight is used
+    "qkformer_4_384_cifar10": 6_706_234,
+    "qkformer_10_384_imagenet": 16_473_688,
+    "qkformer_10_512_imagenet": 29_079_336,
+    "qkformer_10_768_imagenet": 64_962_760,
+    "qkformer_2_256_cifar10dvs": 1_504_138,
+    "qkformer_2_256_dvs128": 1_999_371,
+    "maxformer_4_384_cifar10": 6_568_282,
+    "maxformer_10_384_imagenet": 16_237_240,
+    "maxformer_10_512_imagenet": 28_653_480,
+    "maxformer_10_768_imagenet": 63_992_200,
+    "maxformer_2_256_cifar10dvs": 1_455_626,
+}
 OWN = ("spikformer_4_384_imagenet", "spike_driven_transformer_2_256_cifar10")  # without a published accuracy
+OWN += tuple(sf.list_models("ms_qkformer_*"))
 
 
 def parameters(name: str) -> int:
@@ -66,10 +80,22 @@ def test_every_name_of_the_design_is_there() -> None:
     for family in ("spikingformer", "cml_spikingformer", "cml_spikformer"):
         sizes = {f"{family}_{size}_imagenet" for size in ("8_384", "8_512", "8_768")}
         sizes |= {f"{family}_{size}_{data}" for size in ("4_256", "2_384", "4_384") for data in ("cifar10", "cifar100")}
-        assert set(sf.list_models(f"{family}_*")) == sizes | {f"{family}_2_256_cifar10dvs", f"{family}_2_256_dvs128"}
+        sizes |= {f"{family}_2_256_cifar10dvs", f"{family}_2_256_dvs128"}
+        if family == "cml_spikingformer":
+            sizes |= {f"{family}_{size}" for size in ("tiny_digits", "tiny_digits_dvs", "small_cifar10")}
+        assert set(sf.list_models(f"{family}_*")) == sizes
     assert len(sf.list_models("spike_driven_transformer_*")) == 10
     assert set(sf.list_models("sew_*")) == {*RESIDUAL, "sew_resnet_small_cifar10"}
     assert set(sf.list_models("max_resnet_*")) == {"max_resnet_18_cifar10", "max_resnet_18_cifar100"}
+    hierarchical = {f"{size}_imagenet" for size in ("10_384", "10_512", "10_768")} | {"4_384_cifar10", "4_384_cifar100"}
+    events = {"2_256_cifar10dvs", "2_256_dvs128"}
+    ours = {"tiny_digits", "tiny_digits_dvs", "small_cifar10"}
+    for family, sizes in (
+        ("ms_qkformer", hierarchical),
+        ("qkformer", hierarchical | events),
+        ("maxformer", hierarchical | events | ours),
+    ):
+        assert set(sf.list_models(f"{family}_*")) == {f"{family}_{size}" for size in sizes}
     assert set(sf.list_models("transformer_?_*")) == twins
     assert sf.list_models("nothing*") == []
 
@@ -92,6 +118,23 @@ def test_parameters_of_successors_but_for_those_never_used(name: str, counted: i
 @pytest.mark.parametrize(("name", "counted"), RESIDUAL.items())
 def test_parameters_of_residual_networks(name: str, counted: int) -> None:
     assert parameters(name) == counted
+
+
+@pytest.mark.parametrize(("name", "counted"), IN_STAGES.items())
+def test_parameters_of_networks_in_stages(name: str, counted: int) -> None:
+    assert parameters(name) == counted
+
+
+@pytest.mark.parametrize("name", sf.list_models())
+def test_a_config_knows_its_number_of_parameters(name: str) -> None:
+    assert get_preset(name).config.num_parameters == parameters(name)
+
+
+def test_small_networks_are_small() -> None:
+    assert parameters("maxformer_small_cifar10") < 2e6
+    assert parameters("cml_spikingformer_small_cifar10") == pytest.approx(1.45e6, rel=0.01)
+    for name in sf.list_models("*_tiny_digits*"):
+        assert parameters(name) < 3e5
 
 
 @pytest.mark.parametrize("name", sf.list_models("cml_spikformer_*"))

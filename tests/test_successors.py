@@ -4,7 +4,15 @@ import pytest
 
 from spikformer.paper import NETWORKS
 from spikformer.presets import PRESETS, get_preset
-from spikformer.successors import ACCURACY_AFTER_400_EPOCHS, ACCURACY_AT_10_STEPS, ACCURACY_AT_288, ROWS
+from spikformer.successors import (
+    ACCURACY_AFTER_400_EPOCHS,
+    ACCURACY_AT_1_STEP,
+    ACCURACY_AT_10_STEPS,
+    ACCURACY_AT_288,
+    ACCURACY_AT_384,
+    ACCURACY_IN_LOGS,
+    ROWS,
+)
 
 pytestmark = pytest.mark.core
 
@@ -15,7 +23,17 @@ def test_every_row_is_of_a_preset(name: str) -> None:
     assert name not in NETWORKS
 
 
-@pytest.mark.parametrize("further", [ACCURACY_AFTER_400_EPOCHS, ACCURACY_AT_10_STEPS, ACCURACY_AT_288])
+@pytest.mark.parametrize(
+    "further",
+    [
+        ACCURACY_AFTER_400_EPOCHS,
+        ACCURACY_AT_1_STEP,
+        ACCURACY_AT_10_STEPS,
+        ACCURACY_AT_288,
+        ACCURACY_AT_384,
+        ACCURACY_IN_LOGS,
+    ],
+)
 def test_further_results_are_in_the_docstrings(further: dict[str, float]) -> None:
     assert set(further) <= set(ROWS)
     for name, percent in further.items():

@@ -4,8 +4,10 @@
 
 Spikingformer and CML from the READMEs of zhouchenlin2096/Spikingformer and Spikingformer-CML, whose numbers of
 parameters leave out layer norms that are never used; the Spike-driven Transformer from BICLab/Spike-Driven-Transformer
-(ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). Max-ResNet from the
-README of bic-L/MaxFormer. SEW-ResNet from its paper; what it computes and spends on ImageNet is Spikformer's Tab. 2.
+(ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the
+README of zhouchenlin2096/QKFormer (ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former
+from the training logs in bic-L/MaxFormer, at the best epoch, Max-ResNet from its README. SEW-ResNet from its paper; what
+it computes and spends on ImageNet is Spikformer's Tab. 2.
 """
 
 from __future__ import annotations
@@ -67,6 +69,22 @@ ROWS: dict[str, PaperRow] = {
     **BASELINE,
     "sew_wide_7b_net_cifar10dvs": PaperRow(None, 74.40),
     "sew_7b_net_dvs128": PaperRow(None, 97.92),
+    # QKFormer, all with samples that leak into each other
+    "qkformer_10_384_imagenet": PaperRow(None, 78.80),
+    "qkformer_10_512_imagenet": PaperRow(None, 82.04),
+    "qkformer_10_768_imagenet": PaperRow(None, 84.22),
+    "qkformer_4_384_cifar10": PaperRow(None, 96.18),
+    "qkformer_4_384_cifar100": PaperRow(None, 81.15),
+    "qkformer_2_256_cifar10dvs": PaperRow(None, 84.00),
+    "qkformer_2_256_dvs128": PaperRow(None, 98.60),
+    # Max-Former
+    "maxformer_10_384_imagenet": PaperRow(None, 77.78),
+    "maxformer_10_512_imagenet": PaperRow(None, 75.43),
+    "maxformer_10_768_imagenet": PaperRow(None, 82.39),
+    "maxformer_4_384_cifar10": PaperRow(None, 97.04),
+    "maxformer_4_384_cifar100": PaperRow(None, 82.65),
+    "maxformer_2_256_cifar10dvs": PaperRow(None, 84.20),
+    "maxformer_2_256_dvs128": PaperRow(None, 98.61),
 }
 
 ACCURACY_AFTER_400_EPOCHS = {
@@ -88,5 +106,18 @@ ACCURACY_AT_10_STEPS = {
 }
 """On event cameras, whose rows are at T = 16."""
 
-ACCURACY_AT_288 = {"cml_spikingformer_8_768_imagenet": 78.46}
+ACCURACY_AT_1_STEP = {"maxformer_10_768_imagenet": 78.6}
+"""On ImageNet, whose row is at T = 4; a network of its own."""
+
+ACCURACY_AT_288 = {"cml_spikingformer_8_768_imagenet": 78.46, "qkformer_10_768_imagenet": 85.25}
 """At 288×288 pixels instead of 224×224."""
+
+ACCURACY_AT_384 = {"qkformer_10_768_imagenet": 85.65}
+"""At 384×384 pixels."""
+
+ACCURACY_IN_LOGS = {
+    "qkformer_4_384_cifar10": 96.21,
+    "qkformer_4_384_cifar100": 81.22,
+    "qkformer_2_256_cifar10dvs": 84.1,
+}
+"""Of the authors' training logs, where they differ from the row."""

@@ -160,14 +160,15 @@ def test_the_product_is_counted_in_float32(dtype) -> None:
     assert (mixed == 5001 * 8).all()
 
 
-def test_a_variant_from_outside_with_a_gate_on_the_keys() -> None:
+@pytest.mark.parametrize("variant", ["token", "gated_keys"])
+def test_a_gate_on_the_keys_is_built_in_or_from_outside(variant: str) -> None:
     """Tokens are kept or dropped, head by head, by spikes of the sum of their queries."""
 
     def product(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         return query.sum(-1, keepdim=True)
 
     register_attention("gated_keys", AttentionVariant(product, value=None, scaled=False, gate="key"))
-    module, seen = attention("gated_keys"), {}
+    module, seen = attention(variant), {}
     for name in ("query", "key", "neuron"):
         getattr(module, name).register_forward_hook(lambda _m, _i, out, name=name: seen.__setitem__(name, out))
     module.projection.register_forward_pre_hook(lambda _m, inputs: seen.__setitem__("masked", inputs[0]))
@@ -201,3 +202,18 @@ def test_membranes_have_a_neuron_in_front_and_none_behind() -> None:
     assert not set(membrane.unique().tolist()) <= {0.0, 1.0}
     names = {name for name, module in attention.named_modules() if isinstance(module, LIF)}
     assert names == {"input_neuron", "query.neuron", "key.neuron", "value.neuron", "neuron"}
+
+
+def test_a_batch_leak_takes_samples_for_steps_in_the_projection_alone() -> None:
+    torch.manual_seed(0)
+    module = attention("ssa", batch_leak=True).eval()
+    torch.nn.init.uniform_(module.projection.norm.bias, 0.5, 1.5)
+    plain = attention("ssa").eval()
+    plain.load_state_dict(module.state_dict())
+    x, current = torch.randint(0, 3, (3, 4, 10, 32)).double(), []
+    module.projection.norm.register_forward_hook(lambda _m, _i, out: current.append(out))
+    leaking = module(x)
+    expected = LIF()(current[0].view(12, 10, 32)).view(3, 4, 10, 32)  # step t of sample b is t·B + b
+    assert torch.equal(leaking, expected)
+    assert not torch.equal(leaking, plain(x))
+    assert torch.equal(module(x[:, :1]), plain(x[:, :1])), "a batch of one has nobody to leak into"

@@ -74,3 +74,16 @@ def test_training_under_autocast_keeps_membranes_in_float32(dtype) -> None:
     assert {x.dtype for x in mixed} == {torch.float32}
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
     assert model.head.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["maxformer_tiny_digits", "qkformer_2_256_cifar10dvs", "ms_qkformer_4_384_cifar10"],
+)
+def test_networks_in_stages_compile_and_export(name: str) -> None:
+    model = specimen(shrunk(name, time_steps=2), torch.float32)
+    x = frames_for(model.config, batch_size=2, dtype=torch.float32)
+    with torch.no_grad():
+        expected = model(x)
+        assert torch.allclose(torch.compile(model, fullgraph=True, backend="aot_eager")(x), expected, atol=1e-5)
+        assert torch.allclose(torch.export.export(model, (x,)).module()(x), expected, atol=1e-5)

@@ -13,7 +13,7 @@ from spikformer.neurons import SpikingNeuron
 from spikformer.runs.verify import batch_invariance, streaming
 
 ATTENTION = ["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
-ATTENTION += ["spike_driven", "spike_driven_dilated"]
+ATTENTION += ["spike_driven", "spike_driven_dilated", "token"]
 NEURONS = ["lif", "if", "plif", "relu", "gelu"]
 
 

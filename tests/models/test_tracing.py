@@ -43,6 +43,16 @@ def test_a_trace_is_the_model_on_any_batch(name: str, dtype: torch.dtype, grad: 
                 assert torch.allclose(network(x), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["maxformer_tiny_digits", "qkformer_4_384_cifar10"])
+def test_a_trace_of_stages_is_the_model_on_any_batch(name: str) -> None:
+    model = specimen(shrunk(name, time_steps=2), torch.float32)
+    with torch.no_grad():
+        traced = torch.jit.trace(model, frames_for(model.config, 3, torch.float32), check_trace=False)
+        for batch_size in (1, 5):
+            x = frames_for(model.config, batch_size, torch.float32, seed=batch_size)
+            assert torch.allclose(traced(x), model(x), atol=1e-5)
+
+
 def test_a_trace_has_the_gradients_of_the_model() -> None:
     model = small("spikformer_tiny_digits", torch.float64)
     traced = torch.jit.trace(model, frames_for(model.config, batch_size=2))

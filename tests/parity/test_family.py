@@ -10,7 +10,10 @@ from spikformer.analysis.recorder import spike_counts
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "golden" / "family"
 
-pytestmark = pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"there are no recordings in {RECORDINGS}")
+pytestmark = [
+    pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"there are no recordings in {RECORDINGS}"),
+    pytest.mark.filterwarnings("ignore:.*batch_leak:UserWarning"),
+]
 
 
 @pytest.fixture(params=FAMILY, scope="module")

@@ -38,8 +38,21 @@ FAMILY = {
     "sew_resnet_bottleneck": "sew_resnet_50_imagenet",
     "sew_dvs": "sew_wide_7b_net_cifar10dvs",
     "maxresnet_cifar": "max_resnet_18_cifar10",
+    "qkformer_cifar": "qkformer_4_384_cifar10",
+    "qkformer_cifar_fixed": "qkformer_4_384_cifar10",
+    "qkformer_imagenet": "qkformer_10_512_imagenet",
+    "qkformer_imagenet_fixed": "qkformer_10_512_imagenet",
+    "qkformer_dvs": "qkformer_2_256_cifar10dvs",
+    "qkformer_dvs_fixed": "qkformer_2_256_cifar10dvs",
+    "maxformer_cifar": "maxformer_4_384_cifar10",
+    "maxformer_imagenet": "maxformer_10_384_imagenet",
+    "maxformer_dvs": "maxformer_2_256_cifar10dvs",
+    "msqkformer_cifar": "ms_qkformer_4_384_cifar10",
+    "msqkformer_imagenet": "ms_qkformer_10_384_imagenet",
 }
 """Recordings of other networks, and the presets whose mathematics they have."""
+WITH_BATCH_LEAK = ("qkformer_cifar", "qkformer_imagenet", "qkformer_dvs")
+"""Recordings of published behaviour; their twins ("…_fixed") have the same weights and input."""
 _TET_WEIGHT, _TET_TARGET = 0.001, 1.0
 
 
@@ -65,7 +78,7 @@ class Golden:
         told: dict[str, Any] = {"num_heads": self.num_heads, "time_steps": self.time_steps, **self.untold}
         if self.variant in FAMILY:
             told |= {"preset": FAMILY[self.variant], "image_size": tuple(self.input.shape[-2:])}
-        return from_official(self.state, **told)
+        return from_official(self.state, batch_leak=self.variant in WITH_BATCH_LEAK, **told)
 
     def logits(self, model: SpikingNetwork) -> Tensor:
         """What the authors' network returns: logits [B, K], or those of every step [T, B, K] where it was TET's."""

@@ -29,7 +29,7 @@ Runtime = Literal["torch", "engine"]
 """What runs the network, and by which rule it orders the products of attention."""
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm)
-_FREE = (*_NORMS, SpikingNeuron, Activation, nn.MaxPool2d, nn.Identity)
+_FREE = (*_NORMS, SpikingNeuron, Activation, nn.MaxPool2d, nn.Identity, nn.ModuleList)
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,7 @@ def chosen_layer(seen: Record) -> str:
 def stem_maps(seen: Record) -> dict[str, np.ndarray]:
     """Spikes of each stage of the stem, or of the first layers without one, summed over channels, [T, H, W]."""
     maps = {name: fired for name, fired in seen.spikes.items() if fired.ndim == 5}
-    stages = {name: fired for name, fired in maps.items() if name.startswith("stem.stages.")}
+    stages = {name: fired for name, fired in maps.items() if name.startswith(("stem.stages.", "stem.neuron"))}
     stages = stages or dict(islice(maps.items(), _NUM_MAPS))
     return {name: _array(fired[:, 0].sum(1)) for name, fired in stages.items()}
 

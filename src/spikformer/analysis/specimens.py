@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.config import NetworkConfig
-from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear
+from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear, SpikingSelfAttention
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.presets import get_preset, list_models
 
@@ -31,10 +31,13 @@ def specimen(config: NetworkConfig, dtype: torch.dtype = torch.float64, seed: in
         model = build_model(config).to(dtype)
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d)]
         membranes = {unit.norm for unit in model.modules() if _adds_to_a_membrane(unit)}
+        operands = _norms_of_operands(model)
         for norm in norms:
             norm.momentum = 1.0
             # Membranes add up from block to block: leaning as far, they would make every neuron fire in every step.
-            nn.init.uniform_(norm.bias, -0.6 if norm in membranes else 0.5, 1.0)
+            # Products of Q, K and V of few tokens reach a threshold only if these fire often.
+            low, high = (-0.6, 1.0) if norm in membranes else (1.0, 1.5) if norm in operands else (0.5, 1.0)
+            nn.init.uniform_(norm.bias, low, high)
     with torch.no_grad():
         model.train()(frames_for(config, batch_size=8, dtype=dtype, seed=seed + 1))
     for norm in norms:
@@ -45,6 +48,12 @@ def specimen(config: NetworkConfig, dtype: torch.dtype = torch.float64, seed: in
 def _adds_to_a_membrane(unit: nn.Module) -> TypeGuard[ConvNorm | LinearNorm]:
     """Whether what a unit's norm returns is no neuron's of its own."""
     return isinstance(unit, ConvNorm | LinearNorm) and not isinstance(unit, SpikingConv | SpikingLinear)
+
+
+def _norms_of_operands(model: nn.Module) -> set[nn.Module]:
+    """The norms of Q, K and V."""
+    layers = (layer for layer in model.modules() if isinstance(layer, SpikingSelfAttention))
+    return {getattr(layer, operand).norm for layer in layers for operand in layer.operands}
 
 
 def frames_for(

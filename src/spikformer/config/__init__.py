@@ -1,8 +1,12 @@
 """Configs: everything that decides a network's shape and mathematics, validated on construction. No torch."""
 
+from spikformer.config.attention import AttentionConfig
+from spikformer.config.hierarchical import EmbeddingSizes, HierarchicalConfig
 from spikformer.config.max_resnet import MaxResNetConfig
+from spikformer.config.maxformer import MaxFormerConfig
 from spikformer.config.network import (
     Attention,
+    Initialisation,
     InputSize,
     LinearInit,
     NetworkConfig,
@@ -13,6 +17,7 @@ from spikformer.config.network import (
     check_frame,
     check_frames,
 )
+from spikformer.config.qkformer import MSQKFormerConfig, QKFormerConfig, TokenAttentionConfig
 from spikformer.config.residual import Join, ResidualConfig
 from spikformer.config.sew_event_net import SEWEventConfig
 from spikformer.config.sew_resnet import SEWResNetConfig
@@ -23,20 +28,28 @@ from spikformer.config.transformer import PoolAfter, TransformerConfig
 
 __all__ = [
     "Attention",
+    "AttentionConfig",
+    "EmbeddingSizes",
+    "HierarchicalConfig",
+    "Initialisation",
     "InputSize",
     "Join",
     "LinearInit",
+    "MSQKFormerConfig",
+    "MaxFormerConfig",
     "MaxResNetConfig",
     "ModelConfig",
     "NetworkConfig",
     "Neuron",
     "PoolAfter",
+    "QKFormerConfig",
     "ResidualConfig",
     "SEWEventConfig",
     "SEWResNetConfig",
     "SpikeDrivenConfig",
     "SpikingformerConfig",
     "Surrogate",
+    "TokenAttentionConfig",
     "TransformerConfig",
     "add_choice",
     "check_divisible",

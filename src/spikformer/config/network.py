@@ -31,10 +31,13 @@ Attention = Literal[
     "random",
     "spike_driven",
     "spike_driven_dilated",
+    "token",
 ]
 Neuron = Literal["lif", "if", "plif", "relu", "gelu"]
 Surrogate = Literal["sigmoid", "arctan"]
 LinearInit = Literal["trunc_normal", "torch"]
+Initialisation = Literal["head", "convolutions"]
+"""What starts truncated normal (σ = 0.02, zero bias): the head, or convolutions and MLPs; the rest as in PyTorch."""
 
 _LARGEST_ACTIVATION = 1 << 28  # numbers of one sample in one layer, over all time steps: 1 GiB in float32
 CONVENTIONAL = ("relu", "gelu")
@@ -145,6 +148,11 @@ class NetworkConfig:
         """
         height, width = self._image_size_or_default()
         return self.time_steps * max(self.in_channels * height * width, self.num_classes)
+
+    @property
+    def mixes_samples(self) -> bool:
+        """Whether a sample's result depends on the rest of its batch: such a network has no streams and no engine."""
+        return False
 
     @property
     def fewest_tensors(self) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
+from spikformer.config.attention import DILATED, SOFTMAX
 from spikformer.config.network import LinearInit, NetworkConfig
-from spikformer.config.transformer import DILATED, SOFTMAX, PoolAfter, TransformerConfig
+from spikformer.config.transformer import PoolAfter, TransformerConfig
 from spikformer.validation import FieldError, choice, count, flag
 
-_UNSCALED = (*SOFTMAX, "none", "spike_driven", DILATED)
+_WITHOUT_MAPS = ("none", "spike_driven", DILATED, "token")
+_UNSCALED = (*SOFTMAX, *_WITHOUT_MAPS)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class ModelConfig(TransformerConfig):
             raise FieldError(
                 "learnable_scale", f"learnable_scale has no effect with attention={self.attention!r}; leave it False."
             )
-        if self.qk_pool > 1 and self.attention in ("none", "spike_driven", DILATED):
+        if self.qk_pool > 1 and self.attention in _WITHOUT_MAPS:
             raise FieldError(
                 "qk_pool", f"qk_pool is for Q Kᵀ, which attention={self.attention!r} does not have; leave it 1."
             )

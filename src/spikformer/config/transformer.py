@@ -1,4 +1,4 @@
-"""TransformerConfig: what Spikformer and its successors share: patch splitting, width, depth, heads and attention."""
+"""TransformerConfig: a spiking transformer of one width, as Spikformer and most successors: patch splitting, depth."""
 
 from __future__ import annotations
 
@@ -7,36 +7,21 @@ from itertools import pairwise
 from math import prod
 from typing import Any, Literal, Self
 
-from spikformer.config.network import CHOICES, Attention, NetworkConfig
-from spikformer.validation import FieldError, choice, count, number, shown
+from spikformer.config.attention import SOFTMAX, AttentionConfig
+from spikformer.validation import FieldError, count, shown
 
 PoolAfter = Literal["neuron", "norm"]
 
 _MOST_STAGES = 20  # of patch splitting: 2^20 is beyond any size
-SOFTMAX = ("softmax", "softmax_float_value")
-DILATED = "spike_driven_dilated"
 
 
 @dataclass(frozen=True)
-class TransformerConfig(NetworkConfig):
-    """A spiking transformer of one width: patch splitting, then blocks of attention and MLP.
+class TransformerConfig(AttentionConfig):
+    """Patch splitting, then L = `depth` blocks of attention and MLP, all of one width."""
 
-    Symbols of the paper: T `time_steps`, D `embed_dim`, L `depth`, h `num_heads`, s `attention_scale`,
-    τ `tau`, V_th `v_threshold`, V_reset `v_reset`, α `surrogate_alpha`.
-    """
-
-    embed_dim: int = count(384)
     depth: int = count(4)
-    num_heads: int = count(12)
-    mlp_ratio: float = number(4.0, above=0)
     pool_stages: tuple[bool, ...] = (False, False, True, True)
     """One entry per block of the patch splitting: whether it has a pool that halves height and width."""
-
-    attention: Attention = choice("ssa", CHOICES["attention"])
-    attention_scale: float = number(0.125, above=0)
-    """s in Q Kᵀ V · s. The softmax variants scale by 1/√d instead; `none` and `spike_driven` have nothing to scale."""
-    attention_v_threshold: float = number(0.5)
-    """Threshold of the one neuron that reads the product of Q, K and V."""
 
     def __post_init__(self) -> None:
         stages: Any = self.pool_stages
@@ -61,22 +46,13 @@ class TransformerConfig(NetworkConfig):
         return tuple(self.embed_dim // 2 ** (last - stage) for stage in range(last + 1))
 
     @property
-    def head_dim(self) -> int:
-        return self.embed_dim // self.num_heads
-
-    @property
-    def mlp_dim(self) -> int:
-        return round(self.embed_dim * self.mlp_ratio)
-
-    @property
     def num_parameters(self) -> int:
         """Of the network, from its sizes alone; parameters of neurons (`plif`) are not among them."""
         width, hidden = self.embed_dim, self.mlp_dim
         convolutions = [*pairwise((self.in_channels, *self.stage_channels)), (width, width)]
         stem = sum(9 * inputs * outputs + 2 * outputs for inputs, outputs in convolutions)  # 2: a norm's scale, shift
         attention = 4 * width * width + 9 * width
-        mlp = 2 * width * hidden + 3 * (hidden + width)
-        return stem + self.depth * (attention + mlp) + (width + 1) * self.num_classes
+        return stem + self.depth * (attention + self.mlp_parameters(width, hidden)) + (width + 1) * self.num_classes
 
     @property
     def largest_activation(self) -> int:
@@ -94,8 +70,7 @@ class TransformerConfig(NetworkConfig):
         return self.depth + len(self.pool_stages)
 
     def miniature(self) -> Self:
-        embed_dim = 8 * self.num_heads if self.num_heads > 8 else 64
-        return super().miniature().override(embed_dim=embed_dim, depth=min(self.depth, 2))
+        return super().miniature().override(depth=min(self.depth, 2))
 
     def check(self) -> None:
         super().check()
@@ -106,19 +81,4 @@ class TransformerConfig(NetworkConfig):
                 f"embed_dim must be divisible by {halvings}, because {len(self.pool_stages)} patch-splitting blocks "
                 f"halve it {len(self.pool_stages) - 1} times, got {self.embed_dim}.",
             )
-        if self.embed_dim % self.num_heads:
-            fitting = [heads for heads in range(1, 129) if self.embed_dim % heads == 0]
-            nearest = min(fitting, key=lambda heads: abs(heads - self.num_heads))
-            raise FieldError(
-                "num_heads",
-                f"embed_dim ({self.embed_dim}) must be divisible by num_heads, got {self.num_heads}; try {nearest}.",
-            )
-        if abs(self.embed_dim * self.mlp_ratio - self.mlp_dim) > 1e-6 or self.mlp_dim < 1:
-            raise FieldError(
-                "mlp_ratio", f"embed_dim × mlp_ratio must be an integer, got {self.embed_dim} × {self.mlp_ratio}."
-            )
-        if self.attention == DILATED and self.image_size is None:
-            raise FieldError(
-                "image_size",
-                f"image_size must be given with attention={DILATED!r}, whose filter needs rows and columns, got None.",
-            )
+        self.check_width(self.embed_dim)

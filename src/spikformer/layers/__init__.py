@@ -1,8 +1,9 @@
 """The parts of a network, from a conv-norm-spike unit to the encoder block: they take sizes and make neurons."""
 
 from spikformer.layers.attention import AttentionVariant, SpikingSelfAttention, TokenMixing, register_attention
-from spikformer.layers.block import EncoderBlock, SpikingMLP
+from spikformer.layers.block import ConvBlock, EncoderBlock, MapBlock, SpikingMLP
 from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
+from spikformer.layers.embedding import ConvEmbedding
 from spikformer.layers.linear import Linear, LinearNorm, PreActivationLinear, SpikingLinear, batch_invariant
 from spikformer.layers.residual import MaxPool, ResidualBlock, Stage
 from spikformer.layers.stem import PatchSplitting, SpikingPatchSplitting, spiking_stages
@@ -10,10 +11,13 @@ from spikformer.layers.time import Stream, StreamState
 
 __all__ = [
     "AttentionVariant",
+    "ConvBlock",
+    "ConvEmbedding",
     "ConvNorm",
     "EncoderBlock",
     "Linear",
     "LinearNorm",
+    "MapBlock",
     "MaxPool",
     "PatchSplitting",
     "PreActivationConv",

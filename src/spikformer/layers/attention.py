@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.config import add_choice
-from spikformer.layers.linear import LinearNorm, SpikingLinear, by_sample
+from spikformer.layers.linear import BatchSequenceLinear, LinearNorm, SpikingLinear, by_sample
 from spikformer.layers.time import Stream, fire, merge_time, over_time, split_time
 from spikformer.neurons import LIF, Activation, NeuronFactory
 
@@ -60,6 +60,11 @@ def dilated_spike_driven_product(query: Tensor, key: Tensor, value: Tensor) -> T
     return dilate(key * value).sum(-2, keepdim=True)
 
 
+def token_product(query: Tensor, key: Tensor) -> Tensor:
+    """Σ over a head's channels of Q on [B, h, N, d], to [B, h, N, 1]: a mask over tokens for K."""
+    return query.sum(-1, keepdim=True)
+
+
 @dataclass(frozen=True)
 class AttentionVariant:
     """What Q, K and V pass through, how they mix, and what becomes of the result.
@@ -98,6 +103,7 @@ _ATTENTIONS: dict[str, AttentionVariant] = {
     "softmax_float_value": AttentionVariant(softmax_product, *3 * ("identity",), scaled=False),  # VSA V_F
     "none": AttentionVariant(None, None, None),
     "spike_driven": AttentionVariant(spike_driven_product, scaled=False, gate="query"),  # SDSA
+    "token": AttentionVariant(token_product, value=None, scaled=False, gate="key"),  # QKTA
     "spike_driven_dilated": AttentionVariant(dilated_spike_driven_product, scaled=False, gate="query", dilated=True),
 }
 
@@ -112,6 +118,7 @@ class SpikingSelfAttention(nn.Module):
     """SSA: SN(BN(Linear(SN₀.₅(Q Kᵀ V · s)))) on tokens [T, B, N, D], each time step on its own.
 
     With `membrane`, tokens are membranes: a neuron in front makes spikes of them, and none follows the projection.
+    With `batch_leak`, the projection's neurons read all samples of a batch as one sequence (`BatchSequenceLinear`).
     `grid` is the rows and columns of tokens, which dilated variants need.
     """
 
@@ -128,6 +135,7 @@ class SpikingSelfAttention(nn.Module):
         qk_pool: int = 1,
         qkv_bias: bool = True,
         membrane: bool = False,
+        batch_leak: bool = False,
         grid: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
@@ -151,7 +159,10 @@ class SpikingSelfAttention(nn.Module):
         if row.value is not None:
             self.value = project(row.value)
         self.neuron = product_neuron()
-        self.projection = LinearNorm(dim, dim) if membrane else SpikingLinear(dim, dim, neuron=neuron)
+        if membrane:
+            self.projection: LinearNorm = LinearNorm(dim, dim)
+        else:
+            self.projection = (BatchSequenceLinear if batch_leak else SpikingLinear)(dim, dim, neuron=neuron)
         if row.frozen:
             self.query.requires_grad_(False)
             self.key.requires_grad_(False)

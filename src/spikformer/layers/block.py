@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from spikformer.layers.linear import PreActivationLinear, SpikingLinear
-from spikformer.layers.time import Stream
+from spikformer.layers.time import Stream, over_tokens
 from spikformer.neurons import LIF, NeuronFactory
 
 
@@ -51,3 +51,25 @@ class EncoderBlock(nn.Module):
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
         x = x + self.attention(x, stream)
         return x + self.mlp(x, stream)
+
+
+class MapBlock(EncoderBlock):
+    """The same on a map [T, B, D, H, W], whose pixels are the tokens."""
+
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        return over_tokens(lambda tokens: EncoderBlock.forward(self, tokens, stream), x)
+
+
+class ConvBlock(nn.Module):
+    """A convolution instead of attention, or nothing, and an MLP, each beside a residual sum, on a map."""
+
+    def __init__(self, conv: nn.Module | None, mlp: nn.Module) -> None:
+        super().__init__()
+        if conv is not None:
+            self.conv = conv
+        self.mlp = mlp
+
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        if hasattr(self, "conv"):
+            x = x + self.conv(x, stream)
+        return x + over_tokens(lambda tokens: self.mlp(tokens, stream), x)

@@ -75,6 +75,18 @@ class SpikingLinear(LinearNorm):
         return fire(self.neuron, self.current(x), stream)
 
 
+class BatchSequenceLinear(SpikingLinear):
+    """SN(BN(x W + b)) whose neurons take the samples of a batch for steps: one sequence of T·B, sample by sample.
+
+    A sample's voltage leaks into the next sample, so that results depend on the batch, and there is no streaming.
+    """
+
+    def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
+        if stream is not None:
+            raise ValueError("Neurons that take the samples of a batch for steps cannot stream.")
+        return over_time(self.neuron, self.current(x))
+
+
 class PreActivationLinear(LinearNorm):
     """BN(SN(x) W + b): the neuron reads a membrane [T, B, N, D], so that the weights see spikes."""
 

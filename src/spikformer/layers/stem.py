@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from spikformer.config import PoolAfter
 from spikformer.layers.conv import SpikingConv
-from spikformer.layers.time import Stream
+from spikformer.layers.time import Stream, to_tokens
 from spikformer.neurons import LIF, NeuronFactory
 
 
@@ -54,8 +54,3 @@ def spiking_stages(
     """Conv → BN → SN of these widths; `pooled` says which of them have a pool, after the neuron or after the norm."""
     sizes = zip(pairwise((in_channels, *widths)), pooled, strict=True)
     return [SpikingConv(*channels, neuron, pool_after if pool else None) for channels, pool in sizes]
-
-
-def to_tokens(x: Tensor) -> Tensor:
-    """A map [T, B, D, H, W] as tokens [T, B, N, D], row by row; of a channels-last map it is a view."""
-    return x.flatten(-2).transpose(-1, -2)

@@ -1,4 +1,4 @@
-"""Time: the one place that merges and splits its axis, and that carries voltages from step to step.
+"""Axes: the one place that merges and splits time, turns maps into tokens, and carries voltages from step to step.
 
 Convolutions, linear layers and norms know nothing of time: they see T·B samples. Neurons see the T steps.
 """
@@ -31,6 +31,16 @@ def over_time(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 def repeat_over_time(x: Tensor, time_steps: int) -> Tensor:
     """One step [1, B, …] repeated `time_steps` times, without a copy; several steps stay as they are."""
     return x.expand(time_steps, *[-1] * (x.ndim - 1))
+
+
+def to_tokens(x: Tensor) -> Tensor:
+    """A map [T, B, D, H, W] as tokens [T, B, N, D], row by row; of a channels-last map it is a view."""
+    return x.flatten(-2).transpose(-1, -2)
+
+
+def over_tokens(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Apply a function of tokens [T, B, N, D] to a map [T, B, D, H, W]."""
+    return function(to_tokens(x)).transpose(-1, -2).unflatten(-1, x.shape[-2:])
 
 
 class StreamState(NamedTuple):

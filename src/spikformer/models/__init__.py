@@ -5,6 +5,8 @@ from spikformer.models.base import SpikingNetwork
 from spikformer.models.files import load, save
 from spikformer.models.importers import from_official
 from spikformer.models.max_resnet import MaxResNet
+from spikformer.models.maxformer import MaxFormer
+from spikformer.models.qkformer import MSQKFormer, QKFormer
 from spikformer.models.registry import build_model, create_model, register_architecture
 from spikformer.models.sew_event_net import SEWEventNet
 from spikformer.models.sew_resnet import SEWResNet
@@ -13,7 +15,10 @@ from spikformer.models.spikformer import Spikformer
 from spikformer.models.spikingformer import Spikingformer
 
 __all__ = [
+    "MSQKFormer",
+    "MaxFormer",
     "MaxResNet",
+    "QKFormer",
     "SEWEventNet",
     "SEWResNet",
     "SpikeDrivenTransformer",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
 from spikformer.layers.linear import Linear, by_sample
-from spikformer.layers.time import Stream, StreamState, over_time
+from spikformer.layers.time import Stream, StreamState, fire, over_time
 from spikformer.models.inputs import check_input, check_state, check_stream
 from spikformer.validation import shown
 
@@ -29,7 +29,7 @@ class SpikingNetwork(nn.Module):
             logits, state = model.step(frame, state)
 
     An architecture sets `num_features`, builds its layers, ends with `self.head = self.build_head()`, and says in
-    `encode` how frames become tokens.
+    `encode` how frames become tokens. One whose head reads spikes has a `head_neuron`, too.
     """
 
     config: Any
@@ -37,6 +37,7 @@ class SpikingNetwork(nn.Module):
     num_features: int
     """D of the tokens that the head reads."""
     head: nn.Module
+    head_neuron: nn.Module
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
@@ -48,8 +49,9 @@ class SpikingNetwork(nn.Module):
         """Frames [T, B, C, H, W] to tokens [T, B, N, D]. One frame with `repeats` T is a static image."""
 
     def pool(self, tokens: Tensor, stream: Stream | None = None) -> Tensor:
-        """Tokens [T, B, N, D] to what the head reads, [T, B, D]: their mean."""
-        return over_time(lambda samples: by_sample(lambda x: x.mean(1), samples), tokens)
+        """Tokens [T, B, N, D] to what the head reads, [T, B, D]: their mean, or spikes of a neuron that reads it."""
+        means = over_time(lambda samples: by_sample(lambda x: x.mean(1), samples), tokens)
+        return fire(self.head_neuron, means, stream) if hasattr(self, "head_neuron") else means
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits [B, K] of static images [B, C, H, W] or event frames [T, B, C, H, W]."""

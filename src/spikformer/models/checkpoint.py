@@ -66,7 +66,7 @@ def read_checkpoint(path: Path) -> Mapping[str, Any]:
 
 
 def weights_in(checkpoint: Mapping[str, Any]) -> Any:
-    # Official: the image scripts write `state_dict`, the event scripts `model`, one of SEW's `net`.
+    # Official: scripts on timm write `state_dict`, most others `model`, one of SEW's `net`.
     return next((checkpoint[key] for key in ("state_dict", "model", "net") if key in checkpoint), checkpoint)
 
 

@@ -24,7 +24,9 @@ from spikformer.io import check_is_file
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
 from spikformer.models.files import assemble, read_safetensors
-from spikformer.models.official_names import NAMINGS, Naming
+from spikformer.models.hierarchical_names import NAMINGS as IN_STAGES
+from spikformer.models.official_names import NAMINGS as IN_ONE_WIDTH
+from spikformer.models.official_names import Naming
 from spikformer.models.residual_names import RESIDUAL_NAMINGS, ResidualNaming, without_wrappers
 from spikformer.presets import get_preset
 from spikformer.validation import printable
@@ -35,16 +37,10 @@ AnyNaming = Naming | ResidualNaming
 
 _LONGEST_NAME = 200  # of a tensor
 _UNTOLD = (
-    "pool_stages",
-    "pool_after",
-    "tau",
-    "attention",
-    "attention_scale",
-    "time_steps",
-    "linear_init",
-    "stem_stride",
-    "stem_pool",
+    *("pool_stages", "pool_after", "stem", "pooled_conv", "stem_stride", "stem_pool"),
+    *("tau", "attention", "attention_scale", "time_steps", "linear_init"),
 )
+NAMINGS: tuple[AnyNaming, ...] = (*IN_ONE_WIDTH, *IN_STAGES, *RESIDUAL_NAMINGS)
 
 
 def from_official(
@@ -54,6 +50,7 @@ def from_official(
     preset: str | None = None,
     time_steps: int | None = None,
     image_size: int | tuple[int, int] | None = None,
+    batch_leak: bool = False,
     **untold: Any,
 ) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
@@ -64,6 +61,9 @@ def from_official(
     `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
     several. The image size is taken from the training arguments or the position embedding where the checkpoint has
     them; otherwise it stays open, and the model takes any size that its pooling divides.
+
+    QKFormer's published weights were trained with samples that leak into each other; `batch_leak` keeps that behaviour,
+    which their published accuracy needs.
 
     A .pth file is read by `checkpoint`, in at most four times its size of memory; nothing in it is executed.
     """
@@ -87,8 +87,8 @@ def from_official(
     sizes = _sizes(naming, tensors, name)
     like = _preset(naming, preset, sizes, name)
     neutral: dict[str, Any] = {"image_size": (like.patch_size,) * 2}
-    if hasattr(like, "num_heads"):
-        _check_heads(num_heads, arguments, sizes["embed_dim"], state, name)
+    if isinstance(naming, Naming):
+        _check_heads(num_heads, naming.num_heads, arguments, sizes["embed_dim"], state, name)
         neutral["num_heads"] = 1
     if num_heads is not None:
         untold["num_heads"] = num_heads
@@ -96,6 +96,10 @@ def from_official(
     trained_size = arguments.get("img_size", sizes.get("image_size", _size_by_position(state, like, name)))
     if hasattr(like, "qkv_bias"):
         sizes["qkv_bias"] = "blocks.0.attention.query.linear.bias" in tensors
+    if batch_leak:
+        if not hasattr(like, "batch_leak"):
+            raise ValueError(f"{name} is of {naming.title}, which has no batch leak; batch_leak is for QKFormer.")
+        sizes["batch_leak"] = True
     try:
         like = like.override(**neutral | sizes)
     except ValueError as error:
@@ -110,12 +114,12 @@ def from_official(
 
 def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> AnyNaming:
     """The naming of a checkpoint's tensors."""
-    known, names = (*NAMINGS, *RESIDUAL_NAMINGS), {without_wrappers(key) for key in state}
-    for naming in known:
+    names = {without_wrappers(key) for key in state}
+    for naming in NAMINGS:
         if all(sign in names for sign in naming.signs):
-            return naming
-    titles = ", ".join(naming.title for naming in known)
-    raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {titles}.")
+            return naming.fitted(state) if isinstance(naming, Naming) else naming
+    known = ", ".join(naming.title for naming in NAMINGS)
+    raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {known}.")
 
 
 def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> Any:
@@ -128,7 +132,7 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
                 f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
             )
         return config
-    for fields in (("in_channels", "num_classes"), ("in_channels",), ()):
+    for fields in (("in_channels", "num_classes", "embed_dim"), ("in_channels", "num_classes"), ("in_channels",), ()):
         fitting = {
             preset: config
             for preset, config in known.items()
@@ -146,18 +150,22 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
 
 
 def _same_mathematics(config: NetworkConfig, other: NetworkConfig) -> bool:
-    return type(config) is type(other) and all(
-        getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD
-    )
+    same = all(getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD)
+    return same and type(config) is type(other)
 
 
 def _check_heads(
-    num_heads: int | None, arguments: Mapping[str, int], embed_dim: int, state: Mapping[str, Tensor], name: str
+    num_heads: int | None,
+    fixed: int | None,
+    arguments: Mapping[str, int],
+    embed_dim: int,
+    state: Mapping[str, Tensor],
+    name: str,
 ) -> None:
     if num_heads is None:
         raise ValueError(f"{name} does not tell the number of its heads; pass num_heads= (--num-heads).")
     mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
-    told = arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
+    told = fixed or arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
     if told != num_heads:
         raise ValueError(f"{name} was trained with num_heads={told}, got num_heads={num_heads}.")
     if num_heads < 1 or embed_dim % num_heads:

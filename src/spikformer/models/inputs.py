@@ -31,6 +31,11 @@ def check_input(x: Tensor, config: NetworkConfig, weight: Tensor) -> None:
 
 def check_stream(x: Tensor, config: NetworkConfig, weight: Tensor, training: bool) -> None:
     """One frame [B, C, H, W]."""
+    if config.mixes_samples:
+        raise ValueError(
+            f"step cannot run {config.title} as configured: the samples of its batches depend on each other; build it "
+            "with batch_leak=False."
+        )
     if training:
         raise ValueError(
             "step needs a model in eval mode: batch statistics of one step are not those of all; call eval()."

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from spikformer.config import SpikeDrivenConfig
 from spikformer.layers import ConvNorm, PatchSplitting, PreActivationConv, Stream, spiking_stages
-from spikformer.layers.time import fire
 from spikformer.models.base import SpikingNetwork, truncated_normal
 from spikformer.models.registry import register_architecture
 from spikformer.models.spikingformer import membrane_block
@@ -46,10 +45,6 @@ class SpikeDrivenTransformer(SpikingNetwork):
         for block in self.blocks:
             x = block(x, stream)
         return x
-
-    def pool(self, tokens: Tensor, stream: Stream | None = None) -> Tensor:
-        """The spikes [T, B, D] of a neuron that reads the mean of the tokens."""
-        return fire(self.head_neuron, super().pool(tokens), stream)
 
     def initialise_head(self, head: nn.Module) -> nn.Module:
         """PyTorch's own initial weights."""

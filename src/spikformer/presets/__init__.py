@@ -9,6 +9,8 @@ Where a paper and its authors' code differ, the presets follow the code; `# Pape
 from spikformer.presets import (
     cml_spikformer,
     max_resnet,
+    maxformer,
+    qkformer,
     sew_resnet,
     spike_driven_transformer,
     spikformer,
@@ -23,7 +25,9 @@ __all__ = [
     "get_preset",
     "list_models",
     "max_resnet",
+    "maxformer",
     "preset",
+    "qkformer",
     "sew_resnet",
     "spike_driven_transformer",
     "spikformer",

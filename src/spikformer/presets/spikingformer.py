@@ -185,3 +185,35 @@ def cml_spikingformer_2_256_cifar10dvs() -> Preset:
 def cml_spikingformer_2_256_dvs128() -> Preset:
     """CML-Spikingformer-2-256: 2.57 M parameters, 98.6 % on DVS128 Gesture at T = 16, 97.2 % at T = 10."""
     return Preset(_cml(spikingformer_2_256_dvs128, tau=1.75), ROWS["cml_spikingformer_2_256_dvs128"])
+
+
+# Our own, with the pool before the neuron: for embedded data, and for a laptop.
+
+
+@preset
+def cml_spikingformer_tiny_digits() -> Preset:
+    """Two blocks of width 64 for scikit-learn's 8×8 digits: 16 tokens, T = 4."""
+    return Preset(
+        SpikingformerConfig(
+            image_size=(8, 8),
+            in_channels=1,
+            embed_dim=64,
+            depth=2,
+            num_heads=4,
+            pool_stages=(False, True),
+            pool_after="norm",
+        )
+    )
+
+
+@preset
+def cml_spikingformer_tiny_digits_dvs() -> Preset:
+    """Two blocks of width 64 for synthetic 16×16 recordings of digits: 16 tokens, T = 8."""
+    config = cml_spikingformer_tiny_digits().config
+    return Preset(config.override(image_size=(16, 16), in_channels=2, time_steps=8, pool_stages=(True, True)))
+
+
+@preset
+def cml_spikingformer_small_cifar10() -> Preset:
+    """CML-Spikingformer-2-192 for CIFAR-10, 1.45 M parameters: 64 tokens, T = 4."""
+    return Preset(SpikingformerConfig(embed_dim=192, depth=2, num_heads=6, pool_after="norm"))

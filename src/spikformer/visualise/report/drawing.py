@@ -146,6 +146,8 @@ def layer_title(name: str) -> str:
     if room == "blocks" and number.isdecimal():
         inner = inner.removeprefix("attention.").removeprefix("mlp.")
         return f"block {int(number) + 1}, {inner}"
+    if room == "downsampling" and number.isdecimal():
+        return ", ".join([f"down-sampling {int(number) + 1}", *([inner] if inner else [])])
     if room == "stem" and rest:
         return f"stem, {f'stage {int(inner) + 1}' if number == 'stages' else rest}"
     return _counted_from_one(name)
