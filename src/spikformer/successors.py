@@ -6,8 +6,8 @@ Spikingformer and CML from the READMEs of zhouchenlin2096/Spikingformer and Spik
 parameters leave out layer norms that are never used; the Spike-driven Transformer from BICLab/Spike-Driven-Transformer
 (ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the
 README of zhouchenlin2096/QKFormer (ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former
-from the training logs in bic-L/MaxFormer, at the best epoch, Max-ResNet from its README. SEW-ResNet from its paper; what
-it computes and spends on ImageNet is Spikformer's Tab. 2.
+from the training logs in bic-L/MaxFormer, at the best epoch, Max-ResNet from its README. SEW-ResNet from its paper;
+what it computes and spends on ImageNet is Spikformer's Tab. 2.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from spikformer.models import SpikingNetwork, build_model
 RECORDINGS = Path(__file__).parents[3] / "shared" / "golden" / "family"
 
 FEW = {"image_size": (16, 32), "embed_dim": 32, "num_heads": 4, "attention_scale": 1.0}
+STAGES = {"image_size": (32, 64), "embed_dim": 64, "num_heads": 4, "attention_scale": 1.0}
 NETWORKS = {
     "spikformer": ("spikformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
     "cml_spikformer": ("cml_spikformer_2_256_dvs128", FEW | {"attention_v_threshold": 0.25}),
@@ -35,6 +36,15 @@ NETWORKS = {
     "spike_driven": ("spike_driven_transformer_2_512_cifar10", {"embed_dim": 32}),
     "spike_driven_dilated": ("spike_driven_transformer_2_256_cifar10dvs", {"embed_dim": 32, "num_heads": 4}),
     "spike_driven_inner": ("spike_driven_transformer_2_512_cifar10", {"mlp_ratio": 1.0, "neuron": "plif", "depth": 2}),
+    "qkformer": ("qkformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
+    "qkformer_imagenet": ("qkformer_10_512_imagenet", STAGES),
+    "qkformer_events": ("qkformer_2_256_cifar10dvs", STAGES),
+    "ms_qkformer": ("ms_qkformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
+    "ms_qkformer_imagenet": ("ms_qkformer_10_384_imagenet", STAGES | {"mlp_ratio": 1.0}),
+    "maxformer": ("maxformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
+    "maxformer_imagenet": ("maxformer_10_384_imagenet", STAGES),
+    "maxformer_events": ("maxformer_2_256_cifar10dvs", STAGES | {"attention": "spike_driven"}),
+    "spikformer_token": ("spikformer_4_384_cifar10", {"attention": "token", "num_heads": 1}),
     "sew_add": ("sew_resnet_18_imagenet", {"image_size": (32, 64)}),
     "sew_and": ("sew_resnet_18_imagenet", {"image_size": (32, 64), "join": "and"}),
     "sew_iand": ("sew_resnet_50_imagenet", {"image_size": (32, 64), "join": "iand"}),
@@ -149,6 +159,8 @@ def test_operations_are_the_model_s(network: Network) -> None:
         ("spikingformer_4_384_cifar10", {"neuron": "gelu"}),
         ("spike_driven_transformer_2_512_cifar10", {"neuron": "relu"}),
         ("spike_driven_transformer_2_512_cifar10", {"v_reset": None}),
+        ("maxformer_4_384_cifar10", {"attention": "relu"}),
+        ("qkformer_4_384_cifar10", {"batch_leak": True}),
         ("sew_resnet_18_imagenet", {"v_reset": None}),
         ("sew_wide_7b_net_cifar10dvs", {}),  # its head reads 3×4 positions
         ("max_resnet_18_cifar10", {}),  # its shortcuts' weights read membranes

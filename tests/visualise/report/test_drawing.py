@@ -30,7 +30,6 @@ from spikformer.visualise.report.drawing import (
         ("blocks.9.attention.neuron", "block 10, attention"),
         ("blocks.1.attention.mixing", "block 2, mixing"),
         ("blocks.1.mlp.hidden.neuron", "block 2, hidden"),
-        ("stem.neuron", "stem"),
         ("stages.0.1.layers.0.conv", "stage 1, block 2, layer 1"),
         ("stages.2.0.shortcut.neuron", "stage 3, block 1, shortcut"),
         ("layers.3.layers.1.neuron", "layer 4, layer 2"),

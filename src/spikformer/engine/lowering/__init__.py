@@ -3,6 +3,8 @@
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.lowering.layers import Layers
 from spikformer.engine.lowering.max_resnet import lower_max_resnet
+from spikformer.engine.lowering.maxformer import lower_maxformer
+from spikformer.engine.lowering.qkformer import lower_ms_qkformer, lower_qkformer
 from spikformer.engine.lowering.registry import (
     architecture_of,
     config_of,
@@ -25,6 +27,9 @@ __all__ = [
     "from_weights",
     "lower",
     "lower_max_resnet",
+    "lower_maxformer",
+    "lower_ms_qkformer",
+    "lower_qkformer",
     "lower_sew_event_net",
     "lower_sew_resnet",
     "lower_spike_driven_transformer",

@@ -15,6 +15,11 @@ class Layers:
     """Writes the ops of a network layer by layer; every method returns the number of the buffer it writes."""
 
     def __init__(self, config: NetworkConfig, arrays: Arrays) -> None:
+        if config.mixes_samples:
+            raise ValueError(
+                "The engine computes every sample on its own, but samples of a batch leak into each other in this "
+                "network: compile one with batch_leak=False, or run this one in PyTorch."
+            )
         self.config, self.arrays, self.build = config, arrays, Builder()
 
     def fire(self, name: str, x: int, v_threshold: float | None = None) -> int:
@@ -49,6 +54,11 @@ class Layers:
     ) -> int:
         """BN(Conv(SN(x)))."""
         return self.conv_norm(name, self.fire(f"{name}.neuron", x), outputs, channels, pooled, stride=stride)
+
+    def pre_activation_depthwise(self, name: str, x: int, channels: int, kernel: int) -> int:
+        """BN(DWConv(SN(x))): each channel with a window of its own."""
+        spikes = self.fire(f"{name}.neuron", x)
+        return self.build.convolve_depthwise(name, spikes, *self.arrays.depthwise(name, channels, kernel))
 
     def linear_norm(self, name: str, x: int, outputs: int, channels: int) -> int:
         """BN(x W + b)."""
