@@ -17,6 +17,8 @@ from safetensors.torch import load_file
 
 import spikformer as sf
 from spikformer.cli.train import parse
+from spikformer.config import SpikeDrivenConfig
+from spikformer.validation import FieldError
 
 COMMAND = Path(sys.executable).with_name("spikformer")
 SHORT = ("--epochs", "2", "--save-minutes", "0")
@@ -215,6 +217,68 @@ def test_an_image_size_is_one_number_or_two(words: list[str], more: list[str], s
     options = parse(["spikformer_tiny_digits", *words, *more]).options
     assert options.settings.model.image_size == size
     assert options.settings.epochs == (3 if more else 20)
+
+
+def test_the_help_and_the_options_are_those_of_the_recipes_own_architecture(capsys) -> None:
+    name = "spike_driven_transformer_2_512_cifar10"
+    words = ["--model.embed-dim", "256", "--model.no-detach-reset", "--loss", "tet", "--optimiser", "muon"]
+    settings = parse([name, *words]).options.settings
+    assert type(settings.model) is SpikeDrivenConfig
+    assert (settings.model.embed_dim, settings.model.detach_reset) == (256, False)
+    assert (settings.loss, settings.optimiser) == ("tet", "muon")
+    changes = {"model": {"embed_dim": 256, "detach_reset": False}, "loss": "tet", "optimiser": "muon"}
+    assert parse([name, *words]).changes == changes
+    with pytest.raises(SystemExit):
+        parse([name, "--help"])
+    shown = capsys.readouterr().out
+    assert "--model.attention" in shown
+    assert "--model.pool-after" not in shown
+
+
+@pytest.mark.parametrize("option", ["--model.pool-after", "--model.pool-after=norm", "--model.no-learnable-scale"])
+def test_an_option_of_another_architecture_is_an_error_that_names_this_one(option: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        parse(["spike_driven_transformer_2_512_cifar10", option, "norm"])
+    assert caught.value.field in ("pool_after", "learnable_scale")
+    assert "spike_driven_transformer" in str(caught.value)
+    assert "attention_v_threshold" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--preprocessing.mean", "0.5", "--preprocessing.std", "0.25"], {"mean": (0.5,), "std": (0.25,)}),
+        (["--preprocessing.slicing", "time", "--preprocessing.fit", "crop"], {"slicing": "time", "fit": "crop"}),
+        (["--preprocessing.sensor", "128", "96"], {"sensor": (128, 96)}),
+        (["--preprocessing.crop-ratio", "0.95"], {"crop_ratio": 0.95}),
+    ],
+)
+def test_preprocessing_is_given_by_flags(words: list[str], expected: dict) -> None:
+    command = parse(["spikformer_tiny_digits", *words])
+    assert command.options.settings.preprocessing.given() == expected
+    assert command.changes == {"preprocessing": expected}
+
+
+def test_preprocessing_reaches_every_verb_by_the_card(tmp_path: Path, run_here) -> None:
+    """Trained with a normalisation of one's own, a file is predicted as the same sample is evaluated."""
+    from spikformer.data import open_dataset
+
+    options = ("--preprocessing.mean", 0.3, "--preprocessing.std", 0.4, "--epochs", 3)
+    run_here("train", *options, "--output", tmp_path / "run")
+    weights = tmp_path / "run" / "best.safetensors"
+    model, data = sf.load(weights), open_dataset("digits", mean=(0.3,), std=(0.4,))
+    assert model.card.preprocessing == data.preprocessing
+    found = json.loads(run_here("evaluate", tmp_path / "run", "--json").stdout)
+    on_card = {result.split: result.value for result in model.card.results}
+    assert found["top1"] == on_card["test"]
+    sample = data.split("test")[0]
+    Image.fromarray(sample[0]).save(tmp_path / "digit.png")
+    (answer,) = json.loads(run_here("predict", weights, tmp_path / "digit.png", "--json").stdout)
+    with torch.no_grad():
+        shares = model(data.prepare(sample[None])).softmax(1)[0]
+    assert answer["classes"][0]["probability"] == pytest.approx(shares.max().item(), abs=1e-4)
+    run_here("attention", weights, "--files", tmp_path / "digit.png", "--output", tmp_path / "attention.png")
+    assert (tmp_path / "attention.png").is_file()
 
 
 @pytest.mark.parametrize("sides", [["x"], [], ["8", "8", "8"], ["8", "x"]])

@@ -1,20 +1,27 @@
 """Training as a function: events, overrides, resuming, and mistakes that raise before anything is written."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import nn
 
+from spikformer.config import ModelConfig, NetworkConfig, SpikeDrivenConfig, SpikingformerConfig
 from spikformer.data import DataSet, open_dataset
+from spikformer.models import create_model, load
+from spikformer.runs.evaluate import evaluate
 from spikformer.runs.folder import Run
 from spikformer.runs.progress import Event, Finished, Started, Stopped, describe_event, event_to_dict
 from spikformer.runs.train import train
 from spikformer.training import DivergedError, Epoch, Iteration, get_recipe
 
+MODEL = ModelConfig(pool_after="norm")
 SMALL = {"epochs": 2, "model": {"depth": 1, "embed_dim": 16}}
 
 
@@ -110,6 +117,18 @@ MISTAKES: dict[str, Callable[[Path, Path], object]] = {
     "recipe": lambda whole, new: train("spikformer_4_384_cifar", output=new),
     "rate": lambda whole, new: train(output=new, learning_rate=-1.0),
     "setting": lambda whole, new: train(output=new, lr=1.0),
+    "slicing of images": lambda whole, new: train(output=new, preprocessing={"slicing": "time"}),
+    "two means of one channel": lambda whole, new: train(output=new, preprocessing={"mean": (0, 0), "std": (1, 1)}),
+    "mean alone": lambda whole, new: train(output=new, preprocessing={"mean": (0.1,)}),
+    "own data with options": lambda whole, new: train(
+        output=new, data=open_dataset("digits"), preprocessing={"mean": (0.1,), "std": (1.0,)}
+    ),
+    "another architecture": lambda whole, new: train(output=whole, resume=True, model=SpikingformerConfig()),
+    "setting of another architecture": lambda whole, new: train(output=new, model={"widths": (1, 2)}),
+    "own network and weights": lambda whole, new: train(
+        output=new, model=create_model("spikformer_tiny_digits"), from_weights=whole / "last.safetensors"
+    ),
+    "frames of images": lambda whole, new: train(output=new, augmentation={"num_frames": 3}),
     "workers": lambda whole, new: train(output=new, workers=-1),
 }
 
@@ -141,6 +160,99 @@ def test_a_finished_run_goes_on_for_more_epochs(digits: DataSet, tmp_path: Path)
     assert longer.results.last.epoch == 2
     with pytest.raises(ValueError, match="more"):
         train(data=digits, output=first.path, resume=True, epochs=1)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [SpikingformerConfig(depth=1), SpikeDrivenConfig(depth=1), MODEL.override(depth=1)],
+    ids=lambda config: type(config).__name__,
+)
+def test_any_architecture_is_trained_resumed_and_read(config: NetworkConfig, digits: DataSet, tmp_path: Path) -> None:
+    model = config.override(image_size=(8, 8), in_channels=1, embed_dim=16, num_heads=2, time_steps=2)
+    run = train(data=digits, output=tmp_path / "run", model=model, epochs=1)
+    assert run.recipe.model == model
+    assert type(run.recipe.model) is type(config)
+    assert type(load(run.weights).config) is type(config)
+    longer = train(data=digits, output=tmp_path / "run", resume=True, epochs=2)
+    assert longer.recipe.model == model
+    assert len(longer.metrics) == 2
+
+
+def test_a_network_of_ones_own_is_trained_as_it_is(digits: DataSet, tmp_path: Path) -> None:
+    network = create_model("spikformer_tiny_digits", depth=1, embed_dim=16)
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    events: list[Event] = []
+    run = train(data=digits, output=tmp_path / "run", model=network, epochs=1, on_event=events.append)
+    assert run.recipe.model == network.config
+    assert any(not torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+    last = load(run.last).state_dict()
+    assert all(torch.equal(last[name], tensor) for name, tensor in network.state_dict().items())
+
+
+def wrong_networks() -> dict[str, nn.Module]:
+    other = create_model("spikformer_tiny_digits", depth=1)
+    other.head = nn.Sequential(other.head)
+    classes = create_model("spikformer_tiny_digits", depth=1, num_classes=3)
+    return {"own types": other, "classes": classes, "foreign": nn.Linear(3, 3)}
+
+
+@pytest.mark.parametrize("which", list(wrong_networks()))
+def test_a_network_that_cannot_be_kept_raises_before_training(which: str, digits: DataSet, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        train(data=digits, output=tmp_path / "run", model=wrong_networks()[which])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_without_an_architecture_is_a_spikformers(digits: DataSet, tmp_path: Path) -> None:
+    """As of earlier versions, whose recipes had fewer settings."""
+    first = train(data=digits, output=tmp_path / "run", **SMALL | {"epochs": 1})
+    path = first.path / "recipe.json"
+    content = json.loads(path.read_text())
+    later = ("architecture", "preprocessing", "optimiser", "schedule", "drop_epochs", "loss", "tet_lambda")
+    content["settings"] = {name: value for name, value in content["settings"].items() if name not in later}
+    for name in ("crop_scale", "color_jitter", "num_frames", "repeats"):
+        del content["settings"]["augmentation"][name]
+    path.write_text(json.dumps(content))
+    assert isinstance(first.recipe.model, ModelConfig)
+    assert len(train(data=digits, output=first.path, resume=True, epochs=2).metrics) == 2
+
+
+def test_accuracies_are_on_the_cards_of_the_weights(whole: tuple[Run, list[Event]]) -> None:
+    run, _ = whole
+    results = run.results
+    assert results is not None
+    for path, kept in ((run.last, results.last), (run.best, results.best)):
+        assert kept is not None
+        found = {result.split: result for result in load(path).card.results}
+        assert {split: result.value for split, result in found.items()} == {
+            "validation": kept.validation_accuracy,
+            "test": kept.test_accuracy,
+        }
+        assert all(result.metric == "accuracy" for result in found.values())
+        assert found["test"].command.split() == ["spikformer", "evaluate", path.name, "--split", "test"]
+        assert date.fromisoformat(found["test"].date) <= date.today()
+
+
+def test_what_is_on_the_card_is_what_evaluating_gives(tmp_path: Path) -> None:
+    run = train(output=tmp_path / "run", max_samples=128, **SMALL | {"epochs": 1})
+    for result in load(run.best).card.results:
+        assert evaluate(run.best, split=result.split).top1 == result.value
+
+
+def test_preprocessing_of_a_recipe_is_on_the_card_and_used_again(tmp_path: Path) -> None:
+    small = SMALL | {"epochs": 1, "max_samples": 128}
+    settings = {"mean": (0.3,), "std": (0.5,), "resampling": "nearest"}
+    run = train(output=tmp_path / "images", preprocessing=settings, **small)
+    seen = load(run.best).card.known_preprocessing
+    assert (seen.mean, seen.std, seen.resampling) == ((0.3,), (0.5,), "nearest")
+    assert run.results is not None
+    assert evaluate(run.path).top1 == run.results.best.test_accuracy
+    plain = train(output=tmp_path / "plain", **small)
+    assert not same_weights(run.last, plain.last)
+    events = train("spikformer_tiny_digits_dvs", output=tmp_path / "events", preprocessing={"slicing": "time"}, **small)
+    assert load(events.best).card.known_preprocessing.slicing == "time"
+    assert evaluate(events.path).top1 == events.results.best.test_accuracy
+    assert train(output=run.path, resume=True, epochs=2).recipe.preprocessing.given() == settings
 
 
 def test_few_samples_are_taken_from_all_over_the_split(digits: DataSet, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 
 from spikformer.data import DataSet, open_dataset
 from spikformer.training import Epoch, Trainer, build_fabric, get_recipe
-from spikformer.training.distributed import was_restarted
+from spikformer.training.distributed import is_lost_peer, was_restarted
 from spikformer.training.state import load_state
 
 
@@ -117,3 +118,66 @@ def test_the_users_number_of_threads_is_kept() -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1"]
+
+
+def raised_by(act: Callable[[], object]) -> RuntimeError:
+    with pytest.raises(RuntimeError) as caught:
+        act()
+    return caught.value
+
+
+class Broken(torch.autograd.Function):
+    """An error of our own in a backward pass."""
+
+    @staticmethod
+    def forward(ctx, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("gloo NCCL")
+
+
+def of_our_own() -> None:
+    raise RuntimeError("gloo: Connection closed by peer")
+
+
+def test_a_lost_peer_is_known_by_type_or_place_and_not_by_text() -> None:
+    for kind in (torch.distributed.DistBackendError, torch.distributed.DistNetworkError):
+        assert is_lost_peer(kind("anything"))
+    assert not is_lost_peer(raised_by(of_our_own))
+    assert not is_lost_peer(raised_by(lambda: Broken.apply(torch.ones(2, requires_grad=True)).sum().backward()))
+    assert not is_lost_peer(raised_by(lambda: torch.zeros(2) @ torch.zeros(3)))
+    assert not is_lost_peer(torch.OutOfMemoryError("gloo"))
+    assert not is_lost_peer(RuntimeError("gloo"))
+
+
+DIES = """
+import os, sys, torch, torch.distributed as dist
+from spikformer.training.distributed import is_lost_peer
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=rank, world_size=2)
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3))
+net(torch.ones(1, 3)).sum().backward()
+if rank == 1:
+    os._exit(0)
+acts = {"sum": lambda: dist.all_reduce(torch.ones(3)), "barrier": dist.barrier}
+acts["forward and backward"] = lambda: net(torch.ones(1, 3)).sum().backward()
+try:
+    while True:
+        acts[sys.argv[3]]()
+except RuntimeError as error:
+    os._exit(7 if is_lost_peer(error) else 8)
+"""
+
+
+@pytest.mark.parametrize("act", ["sum", "barrier", "forward and backward"])
+def test_a_process_whose_peer_died_knows_it(act: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", DIES]
+    processes = [subprocess.Popen([*words, str(rank), str(tmp_path / "store"), act]) for rank in (0, 1)]
+    try:
+        assert [process.wait(timeout=120) for process in processes] == [7, 0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

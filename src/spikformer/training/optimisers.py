@@ -57,7 +57,24 @@ def state_forms(optimiser: torch.optim.Optimizer, parameter: nn.Parameter) -> di
     return {"step": (torch.Size(), torch.float32), "exp_avg": like, "exp_avg_sq": like}
 
 
-class Lamb(torch.optim.Optimizer):
+class _Optimizer(torch.optim.Optimizer):
+    """`step` as PyTorch has it, around an `update`."""
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        loss = None if closure is None else closure()
+        with torch.no_grad():
+            self.update()
+        return loss
+
+    def update(self) -> None:
+        raise NotImplementedError
+
+
+class Lamb(_Optimizer):
     """LAMB (You et al., 2020): Adam's step, scaled for each tensor to a share of the tensor's own norm.
 
         m ← β₁·m + (1 − β₁)·g,  v ← β₂·v + (1 − β₂)·g²,  r = m̂/(√v̂ + ε) + λ·w,  w ← w − η·(‖w‖/‖r‖)·r
@@ -76,18 +93,11 @@ class Lamb(torch.optim.Optimizer):
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "adapts": True}
         super().__init__(params, defaults)
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        loss = _loss_of(closure)
+    def update(self) -> None:
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._update(parameter, parameter.grad, group)
-        return loss
 
     def _update(self, weight: nn.Parameter, gradient: Tensor, group: dict[str, Any]) -> None:
         state, (beta1, beta2) = self.state[weight], group["betas"]
@@ -107,7 +117,7 @@ class Lamb(torch.optim.Optimizer):
         weight.sub_(update.mul_(ratio * group["lr"]))
 
 
-class MuonWithAdamW(torch.optim.Optimizer):
+class MuonWithAdamW(_Optimizer):
     """torch's Muon on matrices, and on kernels [out, in, h, w] as matrices [out, in·h·w]; its AdamW on the rest.
 
     Muon's rate is scaled to AdamW's size of updates, so that one learning rate and one decay serve both. The groups of
@@ -121,13 +131,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
         self._muon = torch.optim.Muon([_group(self.matrices.values(), weight_decay)], adjust_lr_fn="match_rms_adamw")
         self._adamw = torch.optim.AdamW([_group(group["params"], group["weight_decay"]) for group in rest])
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        loss = _loss_of(closure)
+    def update(self) -> None:
         inside = [*self._muon.param_groups, *self._adamw.param_groups]
         for ours, theirs in zip(self.param_groups, inside, strict=True):
             theirs["lr"] = ours["lr"]
@@ -139,7 +143,6 @@ class MuonWithAdamW(torch.optim.Optimizer):
                 self._share(self._adamw, parameter, parameter)
         self._muon.step()
         self._adamw.step()
-        return loss
 
     def _share(self, optimiser: torch.optim.Optimizer, parameter: nn.Parameter, inside: nn.Parameter) -> None:
         """One state for both, whoever filled it: a restored one is put into ours."""
@@ -148,10 +151,3 @@ class MuonWithAdamW(torch.optim.Optimizer):
 
 def _as_matrix(parameter: nn.Parameter) -> nn.Parameter:
     return nn.Parameter(parameter.detach().view(len(parameter), -1))
-
-
-def _loss_of(closure: Callable[[], float] | None) -> float | None:
-    if closure is None:
-        return None
-    with torch.enable_grad():
-        return closure()

@@ -1,70 +1,20 @@
-"""Every recipe of the paper, and small ones of our own, under the name of the preset it trains.
+"""The paper's own recipes, and small ones of ours: of Spikformer and its conventional twins.
 
-    spikformer train spikformer_4_384_cifar10 --data DIR
-
-A model that the paper trains in several ways has a recipe for each, with a suffix (_400e, _transfer). Where paper and
-code differ, recipes follow the code; `# Paper:` marks the difference.
+Where the paper and its authors' code differ, recipes follow the code; `# Paper:` marks the difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
-from spikformer.config import ModelConfig
-from spikformer.data import DataSet
+from spikformer.config import NetworkConfig
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation
-from spikformer.presets import get_preset
 from spikformer.training.recipe import Recipe
-from spikformer.validation import did_you_mean
-
-DEFAULT = "spikformer_tiny_digits"
+from spikformer.training.recipes.registry import Family, Row, rows_of
 
 
-_HIGHEST_EVENT_RATE = 0.02
-
-
-class _Row(NamedTuple):
-    """How a preset is trained."""
-
-    preset: str
-    family: Callable[[ModelConfig], Recipe]
-    pretrained: str | None = None
-    """The data set of the weights that training starts from; None starts from random ones."""
-
-
-def list_recipes() -> list[str]:
-    return list(_ROWS)
-
-
-def get_recipe(name: str) -> Recipe:
-    """The recipe of that name."""
-    row = _row(name)
-    return row.family(get_preset(row.preset).config)
-
-
-def pretrained_on(name: str) -> str | None:
-    """The data set whose weights a recipe must start from; None for one that starts from random weights."""
-    return _row(name).pretrained
-
-
-def recipe_summary(name: str) -> str:
-    """The first sentence about a recipe's family."""
-    family = _row(name).family
-    doc = (family.func if isinstance(family, partial) else family).__doc__ or ""
-    return doc.split("\n", 1)[0]
-
-
-def _row(name: str) -> _Row:
-    if name not in _ROWS:
-        hint = did_you_mean(name, _ROWS, f"choose from {', '.join(_ROWS)}.")
-        raise ValueError(f"There is no recipe {name!r}; {hint}")
-    return _ROWS[name]
-
-
-def cifar(model: ModelConfig, data_set: str, epochs: int = 300) -> Recipe:
+def cifar(model: NetworkConfig, data_set: str, epochs: int = 300) -> Recipe:
     """CIFAR-10 and CIFAR-100: 300 epochs and 10 of cool-down at batch 128, mixup for the first 200 (App. D)."""
     return Recipe(
         data_set=data_set,
@@ -76,7 +26,7 @@ def cifar(model: ModelConfig, data_set: str, epochs: int = 300) -> Recipe:
     )
 
 
-def imagenet(model: ModelConfig) -> Recipe:
+def imagenet(model: NetworkConfig) -> Recipe:
     """ImageNet: 300 epochs and 10 of cool-down, 256 samples an iteration over all GPUs (App. D)."""
     return Recipe(
         data_set="imagenet",
@@ -91,7 +41,7 @@ def imagenet(model: ModelConfig) -> Recipe:
     )
 
 
-def cifar10_dvs(model: ModelConfig) -> Recipe:
+def cifar10_dvs(model: NetworkConfig) -> Recipe:
     """CIFAR10-DVS: 96 epochs and 10 of cool-down at batch 16, mixup until 75."""
     # Paper: a learning rate of 0.1, which does not converge; the authors say that the code's 1e-3 holds.
     return Recipe(
@@ -107,18 +57,18 @@ def cifar10_dvs(model: ModelConfig) -> Recipe:
     )
 
 
-def dvs128(model: ModelConfig) -> Recipe:
+def dvs128(model: NetworkConfig) -> Recipe:
     """DVS128 Gesture: as CIFAR10-DVS for 200 epochs, never mirrored."""
     return replace(cifar10_dvs(model), data_set="dvs128", augmentation=DVS128, epochs=200, cooldown_epochs=0)
 
 
-def transfer(model: ModelConfig, data_set: str) -> Recipe:
+def transfer(model: NetworkConfig, data_set: str) -> Recipe:
     """ImageNet weights on CIFAR at 224×224, 60 epochs, a fresh head (Tab. 7); give the weights with --from."""
     adapted = model.override(num_classes=100 if data_set == "cifar100" else 10)
     return replace(cifar(adapted, data_set), epochs=60, cooldown_epochs=0, mixing_epochs=None)
 
 
-def digits(model: ModelConfig, data_set: str) -> Recipe:
+def digits(model: NetworkConfig, data_set: str) -> Recipe:
     """The embedded digits, as images or events: a minute on two cores."""
     return Recipe(
         data_set=data_set,
@@ -134,7 +84,7 @@ def digits(model: ModelConfig, data_set: str) -> Recipe:
     )
 
 
-def small_cifar(model: ModelConfig) -> Recipe:
+def small_cifar(model: NetworkConfig) -> Recipe:
     """CIFAR-10 sized for two CPU cores: a short schedule that needs less augmentation."""
     return Recipe(
         data_set="cifar10",
@@ -150,7 +100,7 @@ def small_cifar(model: ModelConfig) -> Recipe:
     )
 
 
-def small_events(model: ModelConfig) -> Recipe:
+def small_events(model: NetworkConfig) -> Recipe:
     """Any folder of recordings sized for two CPU cores."""
     return Recipe(
         data_set="event_folder",
@@ -164,7 +114,7 @@ def small_events(model: ModelConfig) -> Recipe:
     )
 
 
-_FAMILIES: dict[str, Callable[[ModelConfig], Recipe]] = {
+_FAMILIES: dict[str, Family] = {
     "spikformer_tiny_digits": partial(digits, data_set="digits"),
     "spikformer_tiny_digits_dvs": partial(digits, data_set="digits_dvs"),
     "spikformer_small_cifar10": small_cifar,
@@ -190,44 +140,11 @@ _FAMILIES: dict[str, Callable[[ModelConfig], Recipe]] = {
 }
 """How each preset is trained; a preset without a row has no recipe."""
 
-_ROWS = {name: _Row(name, family) for name, family in _FAMILIES.items()}
+ROWS = rows_of(_FAMILIES)
 for _data_set in ("cifar10", "cifar100"):
     _largest = f"spikformer_4_384_{_data_set}"
-    _ROWS[f"{_largest}_400e"] = _Row(_largest, partial(cifar, data_set=_data_set, epochs=400))
+    ROWS[f"{_largest}_400e"] = Row(_largest, partial(cifar, data_set=_data_set, epochs=400))
     for _size in ("4_384", "8_384", "8_512"):
-        _ROWS[f"spikformer_{_size}_{_data_set}_transfer"] = _Row(
+        ROWS[f"spikformer_{_size}_{_data_set}_transfer"] = Row(
             f"spikformer_{_size}_imagenet", partial(transfer, data_set=_data_set), pretrained="imagenet"
         )
-
-
-def recipe_warnings(recipe: Recipe, published: Recipe, data: DataSet) -> list[str]:
-    """Settings that train and then disappoint, with the reasons; `published` is what they were changed from."""
-    found = []
-    if data.events and recipe.learning_rate >= _HIGHEST_EVENT_RATE:
-        found.append(
-            f"A learning rate of {recipe.learning_rate:g} does not converge on event data: the paper prints 0.1, but "
-            "the authors' code, and their reply to questions, is 0.001."
-        )
-    grown, faster = recipe.batch_size / published.batch_size, recipe.learning_rate / published.learning_rate
-    if grown != 1 and abs(faster - grown) < 0.01 * grown:
-        found.append(
-            f"The learning rate was rescaled with the batch size, {faster:g}-fold: the published results use "
-            f"{published.learning_rate:g} for any batch size."
-        )
-    mixed = (recipe.augmentation.mixup or recipe.augmentation.cutmix) and recipe.mixes(epoch=0)
-    if mixed and not recipe.augmentation.label_smoothing and published.augmentation.label_smoothing:
-        found.append(
-            "Mixup with hard labels: without label smoothing the network is trained to be certain about mixtures; the "
-            f"recipe smooths by {published.augmentation.label_smoothing:g}."
-        )
-    if data.validation is None:
-        found.append(
-            "There is no validation split, so no best epoch is selected and only the last one is reported. The "
-            "authors select on the test set, which overestimates accuracy."
-        )
-    if recipe.precision == "float16":
-        found.append(
-            "float16 applies to matrix products only: membranes and Q Kᵀ V, with counts above 2048, stay in float32, "
-            "so the gain is small; bfloat16 needs no loss scaling."
-        )
-    return found
