@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -32,6 +32,8 @@ class Options:
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     join: Literal["add", "and", "iand"] | None = None
     """How blocks of a SEW network join spikes, if not by the preset's add."""
+    batch_leak: bool = False
+    """Keep the published behaviour of QKFormer, whose samples leak into each other: for its published weights alone."""
     output: Path | None = None
     """Where to write; by default beside the source, ending in .spikformer.safetensors."""
     time_steps: int | None = None
@@ -55,13 +57,14 @@ def run(options: Options) -> int:
         raise ValueError(f"--output must be another file than the source and end in .safetensors, got {output}.")
     if options.data is not None and options.data_set is None:
         raise ValueError("--data is for the set that --data-set names; give both, or neither.")
-    untold = {} if options.join is None else {"join": options.join}
+    untold: dict[str, Any] = {} if options.join is None else {"join": options.join}
     model = from_official(
         options.source,
         num_heads=options.num_heads,
         preset=options.preset,
         time_steps=options.time_steps,
         image_size=options.image_size,
+        batch_leak=options.batch_leak,
         **untold,
     )
     if options.data_set is not None:
