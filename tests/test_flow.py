@@ -20,6 +20,7 @@ FLOW = [
     "preprocessing",
     "card",
     "paper",
+    "successors",
     "presets",
     "io",
     "tensorfile",

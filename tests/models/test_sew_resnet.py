@@ -141,8 +141,3 @@ def test_a_config_survives_json() -> None:
     config = SEWResNetConfig(widths=[8, 16], depths=[1, 2], image_size=64)
     assert (config.widths, config.depths) == ((8, 16), (1, 2))
     assert SEWResNetConfig.from_dict(config.to_dict()) == config
-
-
-def test_the_engine_says_that_it_cannot_run_it() -> None:
-    with pytest.raises(ValueError, match="engine"):
-        sf.compile_engine(specimen(shrunk(SMALL), torch.float32))

@@ -46,12 +46,6 @@ def test_events_have_the_published_tau() -> None:
         assert {neuron.tau for neuron in model.modules() if isinstance(neuron, LIF)} == {tau}
 
 
-@pytest.mark.parametrize("name", [*PRESETS, "cml_spikformer_4_384_cifar10", "spike_driven_transformer_2_512_cifar10"])
-def test_the_engine_says_that_it_cannot_run_it(name: str) -> None:
-    with pytest.raises(ValueError, match="engine"):
-        sf.compile_engine(specimen(shrunk(name), torch.float32))
-
-
 def test_an_option_of_another_architecture_is_named() -> None:
     with pytest.raises(ValueError, match="'qk_pool'"):
         sf.create_model("spikingformer_4_384_cifar10", qk_pool=3)

@@ -136,7 +136,7 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
         fitting = {
             preset: config
             for preset, config in known.items()
-            if all(getattr(config, field) == sizes[field] for field in fields)
+            if all(getattr(config, field, None) == sizes.get(field) for field in fields)
         }
         if fitting:
             break
