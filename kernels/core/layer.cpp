@@ -52,8 +52,8 @@ void pack_digits(const Kernels& kernels, Layer& layer) {
     }
 }
 
-// Zeros for the weights of `num_outputs`, and their bias. Outputs that pad the last word get neither weight nor bias: they
-// stay at rest, below threshold.
+// Zeros for the weights of `num_outputs`, and their bias. Outputs that pad the last word get neither weight nor bias:
+// they stay at rest, below threshold.
 Layer empty_layer(const Kernels& kernels, const float* bias, std::size_t num_inputs, std::size_t num_outputs) {
     Layer layer;
     layer.num_inputs = num_inputs;
@@ -73,7 +73,8 @@ Layer pack_layer(const Kernels& kernels, const float* weights, const float* bias
                  std::size_t neighbours, std::size_t channels, std::size_t padded_channels) {
     Layer layer = empty_layer(kernels, bias, neighbours * padded_channels, num_outputs);
     for (std::size_t output = 0; output < num_outputs; ++output) {
-        float* column = layer.weights.data() + output / kernels.tile * layer.num_inputs * kernels.tile + output % kernels.tile;
+        const std::size_t tile = output / kernels.tile * kernels.tile;  // its first output
+        float* column = layer.weights.data() + tile * layer.num_inputs + output % kernels.tile;
         const float* row = weights + output * neighbours * channels;
         for (std::size_t n = 0; n < neighbours; ++n) {
             for (std::size_t c = 0; c < channels; ++c) {

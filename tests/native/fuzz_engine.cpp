@@ -108,7 +108,8 @@ private:
             case 12: sum_heads(any_buffer({Kind::spikes})); break;
             default: {
                 const std::size_t input = any_buffer({Kind::pixels, Kind::spikes, Kind::counts});
-                const std::size_t outputs = bytes_.ConsumeBool() ? dim_ : bytes_.ConsumeIntegralInRange<std::size_t>(1, 70);
+                const bool usual = bytes_.ConsumeBool();
+                const std::size_t outputs = usual ? dim_ : bytes_.ConsumeIntegralInRange<std::size_t>(1, 70);
                 convolve(input, outputs, one_of({1, 1, 3, 3, 5, 7}), one_of({1, 1, 2, 4}));
                 break;
             }

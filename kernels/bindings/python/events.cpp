@@ -90,10 +90,10 @@ std::tuple<Result<Index>, Result<std::uint32_t>> merge_events(const Kernels& ker
     check("spikes", spikes, {"parts", "T", "words"});
     const std::size_t num_parts = spikes.shape(0), time_steps = spikes.shape(1), words = spikes.shape(2);
     const std::size_t part_inputs = words < most_inputs ? words * word_bits : most_inputs;
-    const Parts parts = list_parts(num_parts, time_steps, part_inputs,
-                                   [&](std::size_t p, Index* indices, float*, std::uint32_t* ends, std::uint32_t* scratch) {
+    const auto list = [&](std::size_t p, Index* indices, float*, std::uint32_t* ends, std::uint32_t* scratch) {
         kernels.list_events(spikes.data() + p * time_steps * words, words, time_steps, indices, ends, scratch);
-    });
+    };
+    const Parts parts = list_parts(num_parts, time_steps, part_inputs, list);
     std::vector<Index> merged(num_parts * part_inputs + merge_margin);
     std::uint32_t ends[num_patterns];
     kernels.merge_events(parts.all.data(), num_parts, merged.data(), ends);
@@ -105,10 +105,11 @@ std::tuple<Result<Index>, Result<float>, Result<std::uint32_t>> merge_counts(con
     check("counts", counts, {"parts", "T", "inputs"});
     const std::size_t num_parts = counts.shape(0), time_steps = counts.shape(1), inputs = counts.shape(2);
     require(inputs % word_bits == 0, "counts must fill whole words of 64, got " + std::to_string(inputs) + ".");
-    const Parts parts = list_parts(num_parts, time_steps, inputs,
-                                   [&](std::size_t p, Index* indices, float* values, std::uint32_t* ends, std::uint32_t* scratch) {
-        kernels.list_counts(counts.data() + p * time_steps * inputs, inputs, time_steps, indices, values, ends, scratch);
-    });
+    const auto list = [&](std::size_t p, Index* indices, float* values, std::uint32_t* ends, std::uint32_t* scratch) {
+        const std::uint8_t* part = counts.data() + p * time_steps * inputs;
+        kernels.list_counts(part, inputs, time_steps, indices, values, ends, scratch);
+    };
+    const Parts parts = list_parts(num_parts, time_steps, inputs, list);
     std::vector<Index> merged(num_parts * inputs + merge_margin);
     std::vector<float> values(num_parts * time_steps * inputs + merge_margin);
     std::uint32_t ends[num_patterns];
