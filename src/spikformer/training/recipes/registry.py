@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from spikformer.config import NetworkConfig
 from spikformer.messages import did_you_mean
-from spikformer.presets import get_preset
+from spikformer.presets import PRESETS, get_preset
 from spikformer.training.recipe import Recipe
 
 Family = Callable[[NetworkConfig], Recipe]
@@ -28,7 +28,8 @@ _ROWS: dict[str, Row] = {}
 
 
 def register(rows: Mapping[str, Row]) -> None:
-    _ROWS.update(rows)
+    """Add recipes; a row whose preset is not there has nothing to train, and waits for it."""
+    _ROWS.update({name: row for name, row in rows.items() if row.preset in PRESETS})
 
 
 def rows_of(families: Mapping[str, Family]) -> dict[str, Row]:
@@ -60,6 +61,6 @@ def recipe_summary(name: str) -> str:
 
 def _row(name: str) -> Row:
     if name not in _ROWS:
-        hint = did_you_mean(name, _ROWS, f"choose from {', '.join(_ROWS)}.")
+        hint = did_you_mean(name, _ROWS, "`spikformer models --recipes` lists them.")
         raise ValueError(f"There is no recipe {name!r}; {hint}")
     return _ROWS[name]
