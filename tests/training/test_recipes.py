@@ -150,7 +150,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
         ValueError, match=r"no recipe 'spikformer_4_384_cifar'; did you mean 'spikformer_4_384_cifar100?'"
     ):
         get_recipe("spikformer_4_384_cifar")
-    with pytest.raises(ValueError, match=r"There is no recipe 'resnet'; choose from spikformer_tiny_digits, "):
+    with pytest.raises(ValueError, match="There is no recipe 'resnet'"):
         get_recipe("resnet")
 
 

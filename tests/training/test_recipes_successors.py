@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET
+from spikformer.presets import list_models
 from spikformer.training import get_recipe
 
 RANDAUGMENT = set(IMAGENET.operations)
@@ -160,14 +161,90 @@ def test_spike_driven_on_events() -> None:
     check(f"{SDT}_2_256_dvs128_t10", learning_rate=2e-3, weight_decay=1e-4, model__time_steps=10, **shared)
 
 
-@pytest.mark.parametrize("network", ["max_resnet_18"])
+def needs(preset: str) -> None:
+    if preset not in list_models():
+        pytest.skip(f"there is no preset {preset}")
+
+
+@pytest.mark.parametrize("network", ["maxformer_4_384", "ms_qkformer_4_384", "max_resnet_18"])
 def test_max_former_on_cifar(network: str) -> None:
+    needs(f"{network}_cifar10")
     shared = {"learning_rate": 1.5e-3, "final_learning_rate": 1e-5, "weight_decay": 0.06, "epochs": 400}
     shared |= {"cooldown_epochs": 10, "warmup_epochs": 20, "augmentation__cutmix": 0.5, "augmentation__erase": 0.25}
     ten = {"batch_size": 128, "warmup_learning_rate": 8e-5, "mixing_epochs": 200, "augmentation__mixup": 0.5}
     check(f"{network}_cifar10", **shared, **ten)
     hundred = {"batch_size": 64, "warmup_learning_rate": 1e-5, "mixing_epochs": 250, "augmentation__mixup": 0.75}
     check(f"{network}_cifar100", **shared, **hundred)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "mixup"),
+    [
+        ("maxformer_10_384_imagenet", 2.7e-3, 0.25),
+        ("maxformer_10_512_imagenet", 2.4e-3, 0.4),
+        ("maxformer_10_768_imagenet", 2.7e-3, 0.8),
+        ("maxformer_10_768_imagenet_t1", 2.4e-3, 0.8),
+    ],
+)
+def test_max_former_on_imagenet(name: str, rate: float, mixup: float) -> None:
+    needs("maxformer_10_384_imagenet")
+    assert get_recipe(name).learning_rate == pytest.approx(rate)
+    assert get_recipe(name).model.time_steps == (1 if "512" in name or name.endswith("_t1") else 4)
+    check(
+        name,
+        batch_size=512,
+        epochs=200,
+        cooldown_epochs=0,
+        warmup_epochs=5,
+        weight_decay=0.05,
+        augmentation__mixup=mixup,
+        augmentation__cutmix=1.0,
+        augmentation__mix_probability=0.5,
+        augmentation__erase=0.25,
+        augmentation__magnitude=9.0,
+        augmentation__magnitude_std=0.5,
+    )
+
+
+@pytest.mark.parametrize(("data_set", "epochs"), [("cifar10dvs", 96), ("dvs128", 150)])
+def test_max_former_on_events(data_set: str, epochs: int) -> None:
+    needs("maxformer_2_256_dvs128")
+    check(
+        f"maxformer_2_256_{data_set}",
+        batch_size=16,
+        learning_rate=5e-3,
+        final_learning_rate=1e-5,
+        weight_decay=0.06,
+        epochs=epochs,
+        cooldown_epochs=10,
+        warmup_epochs=10,
+        augmentation__mixup=0.5,
+        augmentation__cutmix=0.1,
+        augmentation__mix_probability=0.5,
+        model__time_steps=16,
+    )
+
+
+def test_qkformer() -> None:
+    needs("qkformer_4_384_cifar10")
+    for data_set in ("cifar10", "cifar100"):
+        check(f"qkformer_4_384_{data_set}", learning_rate=1e-3, epochs=400, cooldown_epochs=10, batch_size=64)
+    check("qkformer_2_256_cifar10dvs", learning_rate=5e-3, final_learning_rate=1e-5, epochs=96, cooldown_epochs=10)
+    check("qkformer_2_256_dvs128", learning_rate=1e-3, final_learning_rate=2e-5, epochs=192, cooldown_epochs=10)
+    check(
+        "qkformer_10_768_imagenet",
+        batch_size=576,
+        accumulate=3,
+        epochs=200,
+        final_learning_rate=1e-6,
+        warmup_epochs=5,
+        weight_decay=0.05,
+        augmentation__mixup=0.0,
+        augmentation__cutmix=0.0,
+        augmentation__erase=0.25,
+        augmentation__label_smoothing=0.1,
+    )
+    assert get_recipe("qkformer_10_768_imagenet").learning_rate == pytest.approx(6e-4 * 576 / 256)
 
 
 def test_sew_resnet() -> None:

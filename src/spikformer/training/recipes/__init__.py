@@ -10,13 +10,20 @@ authors of the successors train with automatic mixed precision, but for the Spik
 split as theirs.
 """
 
-from spikformer.training.recipes import maxformer, sew_resnet, spike_driven_transformer, spikformer, spikingformer
+from spikformer.training.recipes import (
+    maxformer,
+    qkformer,
+    sew_resnet,
+    spike_driven_transformer,
+    spikformer,
+    spikingformer,
+)
 from spikformer.training.recipes.registry import get_recipe, list_recipes, pretrained_on, recipe_summary, register
 from spikformer.training.recipes.warnings import recipe_warnings
 
 DEFAULT = "spikformer_tiny_digits"
 
-for _family in (spikformer, spikingformer, spike_driven_transformer, maxformer, sew_resnet):
+for _family in (spikformer, spikingformer, spike_driven_transformer, qkformer, maxformer, sew_resnet):
     register(_family.ROWS)
 
 __all__ = ["DEFAULT", "get_recipe", "list_recipes", "pretrained_on", "recipe_summary", "recipe_warnings"]

@@ -60,6 +60,6 @@ def recipe_summary(name: str) -> str:
 
 def _row(name: str) -> Row:
     if name not in _ROWS:
-        hint = did_you_mean(name, _ROWS, f"choose from {', '.join(_ROWS)}.")
+        hint = did_you_mean(name, _ROWS, "`spikformer models --recipes` lists them.")
         raise ValueError(f"There is no recipe {name!r}; {hint}")
     return _ROWS[name]

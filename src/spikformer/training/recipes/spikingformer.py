@@ -63,3 +63,10 @@ for _network, _imagenet in _IMAGENET.items():
     for _data_set in ("cifar10dvs", "dvs128"):
         _name = f"{_network}_2_256_{_data_set}"
         ROWS[_name] = Row(_name, partial(events, data_set=_data_set))
+ROWS |= rows_of(
+    {
+        "cml_spikingformer_tiny_digits": partial(paper.digits, data_set="digits"),
+        "cml_spikingformer_tiny_digits_dvs": partial(paper.digits, data_set="digits_dvs"),
+        "cml_spikingformer_small_cifar10": paper.small_cifar,
+    }
+)
