@@ -1,6 +1,7 @@
 """Configs: everything that decides a network's shape and mathematics, validated on construction. No torch."""
 
 from spikformer.config.network import (
+    LARGEST_ACTIVATION,
     Attention,
     InputSize,
     LinearInit,
@@ -18,6 +19,7 @@ from spikformer.config.spikingformer import SpikingformerConfig
 from spikformer.config.transformer import PoolAfter, TransformerConfig
 
 __all__ = [
+    "LARGEST_ACTIVATION",
     "Attention",
     "InputSize",
     "LinearInit",
