@@ -19,7 +19,7 @@ from spikformer.cli.console import say
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A .safetensors file written by train or import."""
+    """A run folder, or a .safetensors file written by train or import."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write; by default beside the weights, ending in .engine."""
     json: bool = False
@@ -30,14 +30,16 @@ def run(options: Options) -> int:
     from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.file import is_engine_file
     from spikformer.io import check_is_file
+    from spikformer.runs.trained import weights_path
 
-    check_is_file(options.weights)
-    if is_engine_file(options.weights):
-        raise ValueError(f"{options.weights} is an engine already; give the weights it was compiled from.")
-    output = options.output or options.weights.with_suffix(".engine")
+    weights = weights_path(options.weights)
+    check_is_file(weights)
+    if is_engine_file(weights):
+        raise ValueError(f"{weights} is an engine already; give the weights it was compiled from.")
+    output = options.output or weights.with_suffix(".engine")
     if output.suffix != ".engine":
         raise ValueError(f"--output must end in .engine, got {output}.")
-    compile_engine(options.weights).save(output)
+    compile_engine(weights).save(output)
     engine = load_engine(output)  # what was written is what is described
     described = {
         "output": str(output),
