@@ -15,6 +15,7 @@ import pytest
 from spikformer.card import ModelCard, Result, read_card
 from spikformer.config import ModelConfig
 from spikformer.preprocessing import Preprocessing
+from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 
@@ -140,6 +141,22 @@ def test_a_card_fits_its_network(config: ModelConfig) -> None:
 def test_a_card_of_another_network_does_not_fit(config: ModelConfig) -> None:
     with pytest.raises(ValueError, match="The card"):
         read_card({"card": json.dumps(CARD.to_dict())}, config)
+
+
+@pytest.mark.parametrize(
+    ("preprocessing", "config"),
+    [
+        (Preprocessing(kind="events", size=(32, 32), channels=2, time_steps=100_000), {}),
+        (Preprocessing(kind="image", size=(4096, 4096), channels=2), {"image_size": None}),
+        (Preprocessing(kind="image", size=(33, 32), channels=2), {"image_size": None}),
+    ],
+)
+def test_a_sample_that_its_network_cannot_take_does_not_fit(
+    preprocessing: Preprocessing, config: dict[str, Any]
+) -> None:
+    card = ModelCard(architecture="spikformer", preprocessing=preprocessing)
+    with pytest.raises(FieldError):
+        card.check_fits(CONFIG.override(in_channels=2, **config))
 
 
 @pytest.mark.parametrize("text", ["7", "{", "[" * 100_000, "[]", '{"a": 1' + "0" * 5000 + "}"])

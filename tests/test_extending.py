@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-GUIDE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
+GUIDE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 
 CHECKS = """

@@ -50,7 +50,7 @@ LAZY = {"engine/predict.py": {"data"}}  # a file's reader, imported when a file 
 
 def imported_rooms(file: Path) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

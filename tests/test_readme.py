@@ -16,7 +16,7 @@ from spikformer.analysis.golden import GOLDEN_FOLDER
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 COMMANDS = re.findall(r"^\| `spikformer (.*?)` \|", README, re.MULTILINE)
 
@@ -54,7 +54,7 @@ def test_the_tree_exists() -> None:
 
 
 def test_files_of_the_architecture_exist() -> None:
-    table = (ROOT / "docs" / "architecture.md").read_text().split("## Tensors")[0]
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Tensors")[0]
     for row in re.findall(r"^\| `.*$", table, re.MULTILINE):
         rooms = re.findall(r"`([\w/]+/)`", row.split("|")[1])
         for name in re.findall(r"`([\w/]+\.(?:py|cpp|hpp))`", row):
@@ -64,27 +64,27 @@ def test_files_of_the_architecture_exist() -> None:
 
 
 def test_files_to_touch_exist() -> None:
-    lists = (ROOT / "CONTRIBUTING.md").read_text().split("## Adding a …")[1]
+    lists = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Adding a …")[1]
     for name in re.findall(r"`([\w.]+(?:/[\w.]+)+/?)`", lists):
         assert (ROOT / name).exists() or (ROOT / "src/spikformer" / name).exists(), name
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_the_python_of_a_page_runs_in_its_order(page: Path, tmp_path: Path) -> None:
-    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     code = "\n".join(snippets)
     run([sys.executable, "-W", "error", "-c", code], tmp_path)
 
 
 def test_pictures_of_the_documentation_are_drawn_by_their_script() -> None:
     names = {path.stem for path in (ROOT / "docs" / "pictures").glob("*.jpg")}
-    script = (ROOT / "docs" / "pictures" / "draw.py").read_text()
+    script = (ROOT / "docs" / "pictures" / "draw.py").read_text(encoding="utf-8")
     assert names == set(re.findall(r'^    "(\w+)": draw_', script, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert all((page.parent / link).exists() for link in links if not link.startswith("http")), links
 
 

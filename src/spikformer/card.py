@@ -27,6 +27,7 @@ class NetworkShape(Protocol):
     def time_steps(self) -> int: ...
     @property
     def image_size(self) -> tuple[int, int] | None: ...
+    def check_sample(self, size: tuple[int, int], time_steps: int) -> None: ...
 
 
 _MOST_CLASSES = 1_000_000
@@ -104,7 +105,7 @@ class ModelCard:
         return self.preprocessing
 
     def check_fits(self, network: NetworkShape) -> None:
-        """Raise unless classes, channels and size are those of a network with this network."""
+        """Raise unless classes, channels and size are those of a network, which can take such a sample."""
         named, answered = len(self.class_names), network.num_classes
         if named not in (0, answered):
             raise ValueError(f"The card names {named} classes, and the network has {answered} outputs.")
@@ -113,6 +114,15 @@ class ModelCard:
             raise ValueError(f"The card has inputs of {seen.channels} channels, and the network {network.in_channels}.")
         if seen is not None and network.image_size not in (None, seen.size):
             raise ValueError(f"The card has inputs of size {seen.size}, and the network {network.image_size}.")
+        if seen is not None:
+            network.check_sample(seen.size, seen.time_steps or network.time_steps)
+
+    def with_time_steps(self, time_steps: int) -> ModelCard:
+        """Of a network that sees events, the card for another number of frames; of any other, this one."""
+        seen = self.preprocessing
+        if seen is None or not seen.events:
+            return self
+        return replace(self, preprocessing=replace(seen, time_steps=time_steps))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; the same card gives the same text."""

@@ -32,7 +32,8 @@ def check_is_file(path: Path) -> None:
 
 
 def read_bounded(path: Path) -> bytes:
-    """Content of a small file that anyone may have written; ValueError if it is larger than 8 MB."""
+    """Content of a small file that anyone may have written; ValueError if it is larger than 4 MiB."""
+    check_is_file(path)  # a pipe would be waited for
     with path.open("rb") as file:
         content = file.read(_MAX_JSON_BYTES + 1)
     if len(content) > _MAX_JSON_BYTES:

@@ -78,6 +78,32 @@ def test_class_names_and_errors_of_files_cannot_reach_the_terminal_raw(tmp_path:
     assert "\x1b" not in said.stdout + said.stderr
 
 
+def test_names_with_newlines_cannot_forge_a_line(weights: Path, tmp_path: Path, run_here) -> None:
+    forged = "spikformer predict: all is well."
+    model = sf.load(weights)
+    names = (f"zero\n{forged}", *map(str, range(1, 10)))
+    sf.save(model, weights, replace(model.card, class_names=names))
+    Image.new("L", (8, 8), 99).save(tmp_path / f"a\n{forged}", "png")
+    (tmp_path / f"none\n{forged}.png").touch()
+    said = run_here("predict", weights, *tmp_path.glob("*well*"), tmp_path / f"\n{forged}", "--top", 10, code=1)
+    assert said.stdout.count(forged) + said.stderr.count(forged) >= 3
+    assert not any(line.strip().startswith(forged) for line in (said.stdout + said.stderr).splitlines())
+    said = run_here("evaluate", tmp_path / f"\n{forged}", code=2)
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_an_answer_survives_a_name_that_no_encoding_has(weights: Path, tmp_path: Path, run_here) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.png")
+    try:
+        Image.new("L", (8, 8), 99).save(path)
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    run_here("predict", weights, path, "--csv", tmp_path / "out.csv")
+    header, row = (tmp_path / "out.csv").read_text().splitlines()
+    assert row.startswith(f"{tmp_path}/\\udcff.png,")
+    assert row.count(",") == header.count(",")
+
+
 def test_a_terminal_that_lacks_letters_gets_escapes() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "60"}
     code = "import sys; from spikformer.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image
 
 import spikformer as sf
+from spikformer.engine.file import read_compiled, write_compiled
 
 
 @pytest.fixture
@@ -130,3 +132,12 @@ def test_compile_refuses(weights: Path, engine: Path, write_weights, tmp_path: P
     floats = write_weights(tmp_path / "floats.safetensors", attention="softmax")
     assert "floats in Q, K or V" in run_here("compile", floats, code=2).stderr
     assert not (tmp_path / "floats.engine").exists()
+
+
+def test_names_of_ops_are_text(engine: Path, run_here) -> None:
+    compiled = read_compiled(engine)
+    first, *rest = compiled.program.ops
+    program = replace(compiled.program, ops=(replace(first, name="[/]\n\x1b[2J"), *rest))
+    write_compiled(replace(compiled, program=program), engine)
+    said = run_here("bench", engine, "--seconds", 0.05, "--batch-sizes", 1)
+    assert any(line.startswith("[/]\\n\\x1b[2J ") for line in said.stdout.splitlines())

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -51,6 +52,14 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 
     (sentence,) = said.err.splitlines()
     assert sentence.startswith("spikformer report: ")
     return sentence
+
+
+@pytest.mark.parametrize("name", ["recipe.json", "metrics.csv", "last.safetensors", "best.safetensors"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(copy, capsys, name: str) -> None:
+    run = copy()
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    assert name in refused(capsys, run, *QUICK)
 
 
 def test_a_run_becomes_a_page(trained: Path, capsys) -> None:

@@ -1,9 +1,11 @@
 """A network that never fires: every verb that answers says so, and none names a class."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
 import spikformer as sf
@@ -42,6 +44,21 @@ def test_predict_names_no_class(silent: Path, weights: Path, picture: Path, run_
         (answer,) = json.loads(run_here("predict", path, picture, "--json").stdout)
         assert answer == {"file": str(picture), "silent": True, "classes": []}
     assert SILENT not in run_here("predict", weights, picture).stdout
+
+
+def test_one_silent_answer_is_not_a_silent_network(weights: Path, picture: Path, tmp_path: Path, run_here) -> None:
+    model = sf.load(weights)
+    for module in model.modules():
+        if hasattr(module, "running_mean"):
+            torch.nn.init.zeros_(module.running_mean)
+            torch.nn.init.zeros_(module.bias)
+    for layer in (module for module in model.modules() if isinstance(module, torch.nn.Linear)):
+        torch.nn.init.zeros_(layer.bias)
+    sf.save(model, weights, replace(model.card, preprocessing=replace(model.card.preprocessing, mean=None, std=None)))
+    Image.new("L", (8, 8), 0).save(tmp_path / "black.png")
+    said = run_here("predict", weights, picture, tmp_path / "black.png")
+    assert SILENT not in said.stdout
+    assert "1 of 2 files" in said.stdout
 
 
 def test_attention(silent: Path, picture: Path, tmp_path: Path, run_here) -> None:

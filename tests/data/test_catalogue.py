@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,8 @@ def test_a_model_gets_its_size_and_time_steps() -> None:
     data = open_for_model(config, "digits_dvs")
     assert data.train[0].shape == (5, 2, 24, 24)
     assert open_for_model(config, "digits").train[0].shape == (1, 24, 24)
+    seen = replace(data.preprocessing, time_steps=3)  # a card says how its network was trained
+    assert open_for_model(config, "digits_dvs", preprocessing=seen).train[0].shape == (3, 2, 24, 24)
 
 
 def test_opening_a_set_leaves_slow_libraries_alone(tmp_path: Path) -> None:

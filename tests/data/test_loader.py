@@ -1,6 +1,9 @@
 """Batches: the same order whatever reads them, each sample once, bad ones counted."""
 
 import logging
+import os
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -54,6 +57,20 @@ def test_any_number_of_workers_gives_the_same_batches(training: bool) -> None:
         loader = Loader(numbered(50), "train", 8, training=training, seed=3, workers=workers)
         orders.append([indices(loader, epoch) for epoch in (0, 1)])
     assert orders[0] == orders[1] == orders[2]
+
+
+def test_workers_deliver_where_the_temporary_path_is_long(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    code = """
+from spikformer.data import Loader, open_dataset
+for batch in Loader(open_dataset("digits"), "test", 64, training=False, workers=1):
+    print(len(batch.labels))
+"""
+    environment = os.environ | {"TMPDIR": str(long)}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["64"] * 5 + ["39"], done.stderr
 
 
 def test_the_seed_and_the_epoch_decide_the_order() -> None:

@@ -94,6 +94,8 @@ def change(path: Path, target: Path, tensors: dict | None = None, metadata: dict
         ({}, {"config": "{}"}, "is damaged: .*every field"),
         ({}, {"card": "7"}, "is damaged: .*no readable card"),
         ({}, {"density_threshold": "1"}, r"bad\.engine holds no readable density_threshold"),
+        ({}, {"density_threshold": "NaN"}, r"bad\.engine is damaged: its density_threshold"),
+        ({}, {"density_threshold": "-5.0"}, r"bad\.engine is damaged: its density_threshold"),
         ({}, {"program": "{}"}, "is damaged: "),
         ({"stem.position.bias": np.zeros(3, np.float32)}, {}, "is damaged: stem.position: bias must have"),
         ({"head.bias": np.zeros(10)}, {}, r"'head.bias' should be F32, is F64"),
@@ -114,6 +116,13 @@ def forge(saved: Path, target: Path, change: Callable[[dict], object]) -> Path:
     change(program)
     save_file(load_file(saved), target, metadata_of(saved) | {"program": json.dumps(program)})
     return target
+
+
+def test_time_steps_are_bounded_by_the_size_of_the_ops(saved: Path, tmp_path: Path) -> None:
+    bomb = forge(saved, tmp_path / "bomb.engine", lambda program: program.update(time_steps=10**6))
+    change(bomb, bomb, metadata={"config": "null"})
+    with pytest.raises(ValueError, match=r"bomb\.engine is damaged"):
+        sf.load_engine(bomb)
 
 
 def op_of(program: dict, name: str) -> dict:

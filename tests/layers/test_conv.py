@@ -32,9 +32,9 @@ def test_two_forward_passes_before_one_backward() -> None:
 
 
 def test_a_static_image_is_convolved_once() -> None:
-    layer, calls = SpikingConv(3, 8).eval(), []
+    layer, calls = SpikingConv(3, 8).double().eval(), []  # float64, where sums have an order of ours
     layer.conv.register_forward_hook(lambda _m, inputs, _o: calls.append(inputs[0].shape))
-    image = torch.randn(1, 2, 3, 8, 8) * 3
+    image = torch.randn(1, 2, 3, 8, 8, dtype=torch.float64) * 3
     once = layer(image, repeats=4)
     copies = layer(image.expand(4, -1, -1, -1, -1))
     assert torch.equal(once, copies)

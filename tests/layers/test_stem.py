@@ -47,8 +47,8 @@ def test_a_pool_of_currents_comes_before_the_neuron(pool_after: str) -> None:
 
 
 def test_a_static_image_is_pooled_once() -> None:
-    stem = SpikingPatchSplitting(3, (16, 32), (True, True), pool_after="norm").eval()
-    image = torch.randn(1, 2, 3, 8, 8) * 3
+    stem = SpikingPatchSplitting(3, (16, 32), (True, True), pool_after="norm").double().eval()
+    image = torch.randn(1, 2, 3, 8, 8, dtype=torch.float64) * 3
     assert torch.equal(stem(image, repeats=4), stem(image.expand(4, -1, -1, -1, -1)))
 
 

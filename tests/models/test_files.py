@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,10 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 import spikformer as sf
 from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
 from spikformer.io import TEMP_SUFFIX
+from spikformer.preprocessing import Preprocessing
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +94,47 @@ def test_a_wrapped_model_is_saved_as_itself(tmp_path: Path) -> None:
     assert sf.load(tmp_path / "model.safetensors").config == model.config
     with pytest.raises(ValueError, match=r"save .* Linear"):
         sf.save(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
+
+
+def _add(model: nn.Module) -> None:
+    model.blocks[0].register_buffer("more", torch.zeros(3))
+
+
+def _remove(model: nn.Module) -> None:
+    model.head.bias = None
+
+
+def _mix(model: nn.Module) -> None:
+    model.head.double()
+
+
+def _break(model: nn.Module) -> None:
+    nn.init.constant_(model.head.weight, float("nan"))
+
+
+@pytest.mark.parametrize("spoil", [_add, _remove, _mix, _break])
+def test_nothing_is_saved_that_could_not_be_loaded(spoil: Callable[[nn.Module], None], tmp_path: Path) -> None:
+    model = specimen(shrunk("spikformer_tiny_digits"), torch.float32)
+    sf.save(model, path := tmp_path / "model.safetensors")
+    before = path.read_bytes()
+    spoil(model)
+    with pytest.raises(ValueError, match="model"):
+        sf.save(model, path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.complex64, "float64"])
+def test_a_model_is_loaded_as_floats(saved: Path, dtype: Any) -> None:
+    with pytest.raises(ValueError, match="dtype"):
+        sf.load(saved, dtype=dtype)
+
+
+def test_time_steps_that_are_given_hold_for_frames_of_files_too(tmp_path: Path) -> None:
+    model = specimen(shrunk("spikformer_tiny_digits_dvs"), torch.float32)
+    form = Preprocessing(kind="events", size=model.config.image_size, channels=2, time_steps=8)
+    sf.save(model, tmp_path / "model.safetensors", replace(model.card, preprocessing=form))
+    loaded = sf.load(tmp_path / "model.safetensors", time_steps=3)
+    assert (loaded.config.time_steps, loaded.card.preprocessing.time_steps) == (3, 3)
 
 
 def test_loading_draws_no_random_numbers(saved: Path) -> None:
@@ -180,6 +225,7 @@ def change_config(**fields):
         (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), r"should be torch.float32, as its neighbours"),
         (lambda t, m: t.update({k: x.to(torch.int8) for k, x in t.items()}), r"a floating-point type, is"),
         (lambda t, m: t["head.bias"].fill_(float("nan")), r"head\.bias holds NaN or infinity; its training went wrong"),
+        (lambda t, m: t["stem.stages.0.norm.running_var"].neg_(), r"running_var holds a variance below 0"),
         (change_config(flux=1), r"config that this release cannot build: ModelConfig has no field 'flux'"),
         (change_config(depth=-2), r"config that this release cannot build: depth must be"),
         (change_config(depth=10**6), r"holds \d+ tensors, fewer than the 1000002"),

@@ -358,6 +358,9 @@ def test_without_metrics_it_is_no_run_or_a_young_one(folder: RunWriter) -> None:
         b"train_loss\n0.5\n",
         b"epoch\n1\n",
         b"epoch,train_loss\n1,0.\x00\n",
+        b"epoch,train_loss,seconds\n1,0.5,inf\n",
+        b"epoch,train_loss,validation_accuracy\n1,0.5,nan\n",
+        b"epoch,train_loss\n1,1e308\n",
         b"\xff\xfe",
         b"epoch,train_loss\n1," + b"0" * 200_000,
         b"epoch,train_loss\n" + b"1,0.5\n" * 2_000_000,
@@ -393,7 +396,21 @@ def test_results_come_back_and_are_dropped_when_a_run_resumes(folder: RunWriter)
     assert folder.results is None
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"last": 3}', '{"last": {}, "best": null}', "[" * 100_000])
+_TEXTS = {"last": {"epoch": "1", "train_loss": [], "train_accuracy": 0.5}, "best": None, "seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"last": 3}',
+        '{"last": {}, "best": null}',
+        "[" * 100_000,
+        json.dumps(_TEXTS | {"unreadable": 0, "silent": False}),
+    ],
+)
 def test_damaged_results_raise(folder: RunWriter, content: str) -> None:
     folder.results_file.write_text(content)
     with pytest.raises(ValueError, match=r"results\.json"):

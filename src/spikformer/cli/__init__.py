@@ -83,9 +83,9 @@ def _run(verb: str, arguments: list[str]) -> int:
 
 
 def _fail(verb: str, message: str, code: int) -> int:
-    from spikformer.cli.console import printable, shortened
+    from spikformer.cli.console import one_line, shortened
 
-    print(f"spikformer {verb}: {shortened(printable(message))}", file=sys.stderr)
+    print(f"spikformer {verb}: {shortened(one_line(message))}", file=sys.stderr)
     return code
 
 
@@ -93,9 +93,12 @@ def _escape_in_streams_and_logs() -> None:
     """A letter that the terminal's encoding lacks becomes an escape, as do control characters in log messages."""
     import logging
 
-    from spikformer.cli.console import printable
+    from spikformer.cli.console import one_line, printable
 
     class Printable(logging.Formatter):
+        def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+            return one_line(super().formatMessage(record))
+
         def format(self, record: logging.LogRecord) -> str:
             return printable(super().format(record))
 

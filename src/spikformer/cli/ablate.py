@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from spikformer.analysis.ablation import Line, check_grid
-from spikformer.cli.console import Terminal, parse_options, print_table, say
+from spikformer.cli.console import Terminal, one_line, parse_options, print_table, say
 from spikformer.runs.ablation import CellsRunning, ablate
 from spikformer.runs.cells import Cell, Comparison
 from spikformer.runs.process import stop_on_signal
@@ -174,7 +174,7 @@ class CellsLine:
             shares = [value for name, value in ended.result.figures.items() if name.startswith("last_")]
             outcome = f"{shares[0]:.2%}" if shares else "did not converge"
         line = f"{ended.cell}: {outcome} ({self._done + 1} of {self._total})"
-        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        self._console.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
 def _duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import bar, print_table, say
+from spikformer.cli.console import bar, cell, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.engine import OpProfile
@@ -77,8 +77,9 @@ def _show(how: str, threads: int, speeds: list[Speed]) -> None:
 
 def _show_layers(layers: list[OpProfile], batch_size: int, thresholds: list[float]) -> None:
     window, spikes, counts = thresholds
+    say("")
     say(
-        f"\nOne batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, products are dense "
+        f"One batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, products are dense "
         f"above a density of {window:.0%} (3×3 windows over spikes), {spikes:.0%} (spikes) and {counts:.0%} (counts)."
     )
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
@@ -88,5 +89,5 @@ def _show_layers(layers: list[OpProfile], batch_size: int, thresholds: list[floa
     for layer in layers:
         density = "–" if layer.density is None else f"{layer.density:.1%}"
         times = (f"{layer.list_ms:.3f}", f"{layer.product_ms:.3f}")
-        table.add_row(layer.name, density, *times, f"{layer.dense_share:.0%} of samples")
+        table.add_row(cell(layer.name), density, *times, f"{layer.dense_share:.0%} of samples")
     print_table(table)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -33,12 +34,22 @@ _JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
 
 
 def printable(text: str) -> str:
-    """Text with its control characters as escapes, so that no file can move the cursor or forge a line."""
+    """Text with its control characters as escapes, so that no file can move the cursor; newlines stay."""
     return "".join(_escaped(letter) if _is_control(letter) else letter for letter in text)
 
 
+def one_line(text: str) -> str:
+    """The same with newlines as escapes: what quotes a file or its name stays one line, and cannot forge another."""
+    return printable(text).replace("\n", "\\n")
+
+
+def cell(text: str) -> str:
+    """Text of a file in a cell of a table: one line, and no part of it taken for markup."""
+    return escape(one_line(text))
+
+
 def _is_control(letter: str) -> bool:
-    """Control and formatting characters, halves of surrogates, separators of lines; but a newline is ours."""
+    """Control and formatting characters, halves of surrogates, separators of lines; but not a newline."""
     return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") and letter not in f"\n{_JOINERS}"
 
 
@@ -61,7 +72,7 @@ class Terminal(Console):
 
 def say(line: str, *, stderr: bool = False) -> None:
     """A line as it is: not wrapped, not coloured, and no part of it taken for markup."""
-    Terminal(stderr=stderr).print(line, highlight=False, soft_wrap=True, markup=False)
+    Terminal(stderr=stderr).print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
 def print_table(table: Table) -> None:

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spikformer.cli.console import Terminal, print_table, say
+from spikformer.cli.console import Terminal, cell, print_table, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -230,7 +229,7 @@ def _counts_table(data: DataSet) -> Table:
     for split, numbers in counts.items():
         table.add_column(split, f"{sum(numbers)}", justify="right", no_wrap=True)
     for label, name in enumerate(data.class_names[:_LISTED]):
-        table.add_row(escape(name), *(str(numbers[label]) for numbers in counts.values()))
+        table.add_row(cell(name), *(str(numbers[label]) for numbers in counts.values()))
     if len(data.class_names) > _LISTED:
         rest = [str(sum(numbers[_LISTED:])) for numbers in counts.values()]
         table.add_row(f"{len(data.class_names) - _LISTED} more classes", *rest)

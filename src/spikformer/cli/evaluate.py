@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.markup import escape
 from rich.table import Table
 
-from spikformer.cli.console import bar, print_table, say
+from spikformer.cli.console import bar, cell, print_table, say
 from spikformer.validation import SILENT
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
     table.add_column("Samples", justify="right")
     table.add_column("Correct", justify="right")
     for name, row, share in zip(data.class_names, found.confusion, found.by_class, strict=True):
-        table.add_row(escape(name), str(sum(row)), "–" if share is None else f"{share:.2%}")
+        table.add_row(cell(name), str(sum(row)), "–" if share is None else f"{share:.2%}")
     print_table(table)
     listed = ", ".join(f"{accuracy:.2%}" for accuracy in found.after_steps)
     lines = [

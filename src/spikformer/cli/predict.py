@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.markup import escape
 from rich.table import Table
 
-from spikformer.cli.console import print_table, say
+from spikformer.cli.console import cell, print_table, say
 from spikformer.validation import SILENT
 
 if TYPE_CHECKING:
@@ -47,14 +46,16 @@ def run(options: Options) -> int:
         raise ValueError("predict needs at least one file or folder after the weights.")
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
+    if options.csv is not None and not options.csv.parent.is_dir():  # before anything is answered
+        raise FileNotFoundError(f"There is no folder {options.csv.parent} to write {options.csv.name} into.")
     model = load_answering(options.weights)
     answers = [_answer(model, path, options.top) for path in _all_files(options.files)]
-    if options.csv is not None:
-        _write_csv(answers, options.csv, options.top)
     if options.json:
         print(json.dumps(answers))
     else:
         _show(answers, options.top)
+    if options.csv is not None:  # last, so that a file that cannot be written costs no answer
+        _write_csv(answers, options.csv, options.top)
     return 1 if any("error" in answer for answer in answers) else 0
 
 
@@ -91,7 +92,8 @@ def _write_csv(answers: list[dict[str, Any]], path: Path, top: int) -> None:
         for number, each in enumerate(answer.get("classes", []), 1):
             row |= {f"class_{number}": each["class"], f"probability_{number}": f"{each['probability']:.6g}"}
         writer.writerow(row)
-    write_atomically(path, text.getvalue().encode())
+    # A file's name can be bytes that no encoding has; the other answers are worth keeping.
+    write_atomically(path, text.getvalue().encode(errors="backslashreplace"))
 
 
 def _show(answers: list[dict[str, Any]], top: int) -> None:
@@ -103,11 +105,14 @@ def _show(answers: list[dict[str, Any]], top: int) -> None:
     for answer in answers:
         if "error" not in answer:
             named = [f"{row['class']} {row['probability']:.1%}" for row in answer["classes"]] or ["no answer"]
-            table.add_row(*map(escape, (answer["file"], *named)))
+            table.add_row(*map(cell, (answer["file"], *named)))
     if table.row_count:
         print_table(table)
     for answer in answers:
         if "error" in answer:
             say(answer["error"], stderr=True)
-    if any("silent" in answer for answer in answers):
+    silent, answered = (sum(word in answer for answer in answers) for word in ("silent", "classes"))
+    if silent and silent == answered:
         say(SILENT)
+    elif silent:
+        say(f"{silent} of {answered} files have no answer: no spike reaches the head.")

@@ -17,11 +17,10 @@ from typing import Annotated, Any, Literal
 
 import torch
 import tyro
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spikformer.cli.console import Terminal, parse_options, print_table, say
+from spikformer.cli.console import Terminal, cell, one_line, parse_options, print_table, say
 from spikformer.io import keep_freed_memory, resident_bytes
 from spikformer.runs.folder import Run
 from spikformer.runs.process import stop_on_signal
@@ -175,7 +174,7 @@ def _print_results(run: Run, end: Finished) -> None:
         if kept is not None:
             shares = (kept.validation_accuracy, kept.test_accuracy)
             shown = ["–" if share is None else f"{share:.2%}" for share in shares]
-            table.add_row(which, str(kept.epoch), f"{kept.train_loss:.3f}", *shown, escape(str(path)))
+            table.add_row(which, str(kept.epoch), f"{kept.train_loss:.3f}", *shown, cell(str(path)))
     print_table(table)
     if results.silent:
         say(SILENT)
@@ -221,7 +220,7 @@ class LiveLine:
             self._bars.update(self._task, completed=event.number, description=title, figures=figures)
         elif not isinstance(event, Epoch) or not self._console.is_terminal:
             for line in describe_event(event):
-                self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+                self._console.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
         if isinstance(event, Started):
             self._total_epochs, self._device = event.total_epochs, event.device
             total = event.total_epochs * event.iterations_per_epoch

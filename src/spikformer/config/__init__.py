@@ -5,6 +5,7 @@ from spikformer.config.hierarchical import EmbeddingSizes, HierarchicalConfig
 from spikformer.config.max_resnet import MaxResNetConfig
 from spikformer.config.maxformer import MaxFormerConfig
 from spikformer.config.network import (
+    LARGEST_ACTIVATION,
     Attention,
     Initialisation,
     InputSize,
@@ -27,6 +28,7 @@ from spikformer.config.spikingformer import SpikingformerConfig
 from spikformer.config.transformer import PoolAfter, TransformerConfig
 
 __all__ = [
+    "LARGEST_ACTIVATION",
     "Attention",
     "AttentionConfig",
     "EmbeddingSizes",

@@ -39,7 +39,8 @@ LinearInit = Literal["trunc_normal", "torch"]
 Initialisation = Literal["head", "convolutions"]
 """What starts truncated normal (σ = 0.02, zero bias): the head, or convolutions and MLPs; the rest as in PyTorch."""
 
-_LARGEST_ACTIVATION = 1 << 28  # numbers of one sample in one layer, over all time steps: 1 GiB in float32
+LARGEST_ACTIVATION = 1 << 28
+"""Numbers of one sample in one layer, over all time steps: 1 GiB in float32."""
 CONVENTIONAL = ("relu", "gelu")
 CHOICES: dict[str, list[str]] = {"neuron": [*get_args(Neuron)], "attention": [*get_args(Attention)]}
 """Words that fields may hold; registering adds to them."""
@@ -86,10 +87,10 @@ class NetworkConfig:
         self._normalise_size()
         check_fields(self)
         self.check()
-        if self.largest_activation > _LARGEST_ACTIVATION:
+        if self.largest_activation > LARGEST_ACTIVATION:
             raise FieldError(
                 "time_steps",
-                f"time_steps × the size of the largest layer must be at most {_LARGEST_ACTIVATION:,}, "
+                f"time_steps × the size of the largest layer must be at most {LARGEST_ACTIVATION:,}, "
                 f"got {self.largest_activation:,}; take fewer time steps, smaller images or a narrower model.",
             )
 
@@ -148,6 +149,10 @@ class NetworkConfig:
         """
         height, width = self._image_size_or_default()
         return self.time_steps * max(self.in_channels * height * width, self.num_classes)
+
+    def check_sample(self, size: tuple[int, int], time_steps: int) -> None:
+        """Raise FieldError where a sample of this size and so many steps does not fit, or would take too much."""
+        self.override(image_size=size, time_steps=time_steps)
 
     @property
     def mixes_samples(self) -> bool:

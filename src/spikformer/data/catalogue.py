@@ -110,7 +110,8 @@ def open_for_model(
     """
     given: dict[str, Any] = {} if preprocessing is None else dict(vars(preprocessing))
     given |= {} if options is None else options.given()
-    given |= {"size": config.image_size or given.get("size"), "time_steps": config.time_steps}
+    given |= {"size": config.image_size or given.get("size")}
+    given |= {"time_steps": given.get("time_steps") or config.time_steps}
     given |= {} if class_names is None else {"class_names": class_names}
     given |= {} if validation_share is None else {"validation_share": validation_share}
     chosen = {option: given.get(option) for option in options_of(name)}

@@ -9,7 +9,9 @@ A sample that cannot be read is never silently lost: see `Loader`.
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +29,7 @@ from spikformer.data.dataset import DataSet, Samples
 logger = logging.getLogger(__name__)
 
 _PATIENCE = 16
+_LONGEST_TEMP_FOLDER = 64  # bytes; Python adds 32 for a socket in it
 
 
 class Batch(NamedTuple):
@@ -99,7 +102,7 @@ class Loader:
                 num_workers=workers,
                 pin_memory=pin_memory,
                 persistent_workers=workers > 0,
-                worker_init_fn=_leave_interrupts_to_the_parent,
+                worker_init_fn=_begin_worker,
                 generator=torch.Generator().manual_seed(seed),  # else every epoch draws from the global one
             )
 
@@ -241,9 +244,15 @@ def _without_advice() -> Iterator[None]:
         yield
 
 
-def _leave_interrupts_to_the_parent(_: int) -> None:
-    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step."""
+def _begin_worker(_: int) -> None:
+    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step.
+
+    A worker hands over its batches through a socket in the temporary folder, whose path has room for 107 bytes: in a
+    longer one it would fail in a thread of its own, and the parent would wait for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_TEMP_FOLDER and os.path.isdir("/tmp"):
+        tempfile.tempdir = "/tmp"
 
 
 def _as_it_is(batch: Any) -> Batch:

@@ -83,11 +83,13 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
         try:
             _program(described, _Arrays(file, read=False))  # shapes first, so that no memory is taken in vain
             program = _program(described, _Arrays(file, read=True))
+            if threshold is not None and not 0 <= threshold <= 1:
+                raise ValueError(f"its density_threshold should be from 0 to 1, is {shown(threshold)}.")
             architecture = file.metadata.get("architecture", "")
             card = read_card(file.metadata, program)
             return Compiled(program, _checked_config(architecture, config, program), card, threshold)
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{path} is damaged: {error} Compile the weights again.") from None
+            raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}; compile the weights again.") from None
 
 
 def _checked_config(architecture: str, fields: dict[str, Any] | None, program: Program) -> NetworkConfig | None:

@@ -70,7 +70,10 @@ def predict(
         for number, (source, steps) in enumerate(zip(some, readouts.swapaxes(0, 1), strict=True), start):
             name = os.fspath(source) if isinstance(source, str | os.PathLike) else f"input {number}"
             silent = bool((steps == resting).all())  # exactly: a sum of zeros is zero in any order
-            answers.append(Prediction(name, card.class_names, _softmax(steps.astype(np.float64).mean(0)), silent))
+            logits = steps.astype(np.float64).mean(0)
+            if not np.isfinite(logits).all():
+                raise ValueError(f"The network answers {name} with NaN or infinity; its weights are damaged.")
+            answers.append(Prediction(name, card.class_names, _softmax(logits), silent))
     return answers
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spikformer.card import ModelCard
-from spikformer.config import NetworkConfig
+from spikformer.config import LARGEST_ACTIVATION, NetworkConfig
 from spikformer.engine.ops import (
     MAX_SUM,
     Add,
@@ -62,8 +62,7 @@ class Program:
                 inputs = array[0].size if array.ndim > 1 else 1
                 largest = float(np.abs(array).max()) if array.size else 0.0
                 expect(largest * inputs <= MAX_SUM, f"{op.name}.{name} holds NaN or infinity, or is too large")
-        size = self.image_size or (self.patch_size, self.patch_size)
-        self.values(*size)
+        self.check_sample(self.image_size or (self.patch_size, self.patch_size), self.time_steps)
 
     @property
     def read_out(self) -> ReadOut:
@@ -85,6 +84,11 @@ class Program:
             except ValueError as error:
                 raise ValueError(f"{op.name}: {error}") from None
         return values
+
+    def check_sample(self, size: tuple[int, int], time_steps: int) -> None:
+        """Raise ValueError where a sample of this size and so many steps does not fit, or would take too much."""
+        largest = time_steps * max(value.positions * value.channels for value in self.values(*size))
+        expect(largest <= LARGEST_ACTIVATION, f"an op has {largest:,} numbers, at most {LARGEST_ACTIVATION:,} may be")
 
     def macs(self, height: int, width: int) -> dict[str, int]:
         """Dense multiply-accumulates of each op that has a product, for one sample and one time step."""

@@ -42,12 +42,16 @@ def save(model: nn.Module, path: str | os.PathLike[str], card: ModelCard | None 
     """Write a model's weights, its config and its card, or another card; a file is replaced only by a complete one.
 
     The same model gives the same bytes. A model inside torch.compile, AveragedModel or a data-parallel wrapper is saved
-    as itself; parts that its config does not build raise ValueError, because `load` could not build them either.
+    as itself; parts that its config does not build, and weights that are NaN, raise ValueError, because `load` could
+    not build them either.
     """
     model = unwrap(model, "save")
     check_as_configured(model, "save")
     card = model.card if card is None else card
     card.check_fits(model.config)
+    tensors = model.state_dict()
+    _unfilled(model.config, tensors, "The model")
+    _check_values(tensors, "The model")
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -55,7 +59,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], card: ModelCard | None 
         "config": json.dumps(model.config.to_dict()),
         "card": json.dumps(card.to_dict()),
     }
-    write_safetensors(Path(path), model.state_dict(), metadata)
+    write_safetensors(Path(path), tensors, metadata)
 
 
 def load(
@@ -70,6 +74,8 @@ def load(
     A file of an architecture from outside the package loads after its `register_architecture`.
     """
     path = Path(path)
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise ValueError(f"dtype must be a floating-point type, as torch.float32, got {shown(dtype)}.")
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
         fields = file.json("config", dict)
@@ -78,12 +84,13 @@ def load(
             config = architecture.config_type.from_dict(fields)
         except ValueError as error:
             raise ValueError(f"{path} holds a config that this release cannot build: {error}") from None
-        if time_steps is not None:
-            config = config.override(time_steps=time_steps)
         try:
             card = read_card(file.metadata, config)
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error} Write it again.") from None
+        if time_steps is not None:
+            config, card = config.override(time_steps=time_steps), card.with_time_steps(time_steps)
+            card.check_fits(config)
         model = _unfilled(config, {name: read_tensor(file, name, "meta") for name in file.entries}, str(path))
         model = _filled(model, {name: read_tensor(file, name) for name in file.entries}, str(path))
     model.card = card
@@ -126,10 +133,16 @@ def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str)
     return model
 
 
-def _filled(model: SpikingNetwork, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
+def _check_values(tensors: Mapping[str, Tensor], source: str) -> None:
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{source}: {name} holds NaN or infinity; its training went wrong before it was saved.")
+        if name.endswith("running_var") and (tensor < 0).any():
+            raise ValueError(f"{source}: {name} holds a variance below 0; it is damaged.")
+
+
+def _filled(model: SpikingNetwork, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
+    _check_values(tensors, source)
     model.load_state_dict(tensors, assign=True)
     return model.eval()
 

@@ -17,6 +17,7 @@ import csv
 import io
 from dataclasses import asdict, dataclass, fields
 from datetime import date
+from math import isfinite
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -27,6 +28,7 @@ from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
 
 Metrics = list[dict[str, float]]
+_LARGEST_FIGURE = 1e12  # of a metric; what is beyond is damage, and cannot be drawn
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,23 @@ class Results:
     def from_dict(cls, values: dict[str, Any]) -> Results:
         best = values["best"]
         parts = {"last": Checkpoint(**values["last"]), "best": best if best is None else Checkpoint(**best)}
-        return cls(**{**values, **parts})
+        found = cls(**{**values, **parts})
+        kept = [found.last] if found.best is None else [found.last, found.best]
+        figures = [figure for each in kept for figure in vars(each).values() if figure is not None]
+        if not all(_is_figure(figure) for figure in (*figures, found.seconds, found.unreadable)):
+            raise TypeError
+        if not isinstance(found.silent, bool) or any(each.epoch is None for each in kept):
+            raise TypeError
+        return found
+
+
+def _is_metric(name: str, value: float) -> bool:
+    """Anything that a loss in float32 can be, and finite numbers of a moderate size."""
+    return _is_figure(value) or (name.endswith("loss") and (not isfinite(value) or abs(value) < 1e39))
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST_FIGURE
 
 
 class Run:
@@ -163,6 +181,8 @@ class Run:
             text = io.StringIO(read_bounded(path).decode(), newline="")
             rows = [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(text)]
             epochs = [row["epoch"] for row in rows if "train_loss" in row]
+            if not all(_is_metric(name, value) for row in rows for name, value in row.items()):
+                raise ValueError
         except (KeyError, TypeError, ValueError, csv.Error):
             raise ValueError(f"{path} is damaged; `spikformer train` writes it.") from None
         if not rows or epochs != list(range(1, len(rows) + 1)):

@@ -155,8 +155,9 @@ def _best_epoch(history: History) -> int | None:
 
 def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Trained:
     """Weights that are of this run: of the same model, for the same classes."""
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     model = load_trained(path)
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
     if named != answered:
         raise ValueError(
