@@ -83,6 +83,8 @@ def test_bench_times_both(weights: Path, engine: Path, run_here) -> None:
     [
         ("cml_spikingformer_4_384_cifar10", {"image_size": 8, "embed_dim": 32, "num_heads": 4, "depth": 1}),
         ("spike_driven_transformer_2_512_cifar10", {"image_size": 8, "embed_dim": 32, "depth": 1}),
+        ("maxformer_4_384_cifar10", {"image_size": 8, "embed_dim": 32, "num_heads": 4}),
+        ("qkformer_4_384_cifar10", {"image_size": 8, "embed_dim": 32, "num_heads": 4}),
         ("sew_resnet_18_imagenet", {"image_size": 32, "widths": (8, 8, 16, 16), "depths": (1, 1, 1, 1)}),
     ],
 )

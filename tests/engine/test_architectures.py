@@ -12,7 +12,7 @@ from tests.engine.test_interpreter import flat
 from torch import Tensor
 
 import spikformer as sf
-from spikformer.analysis.golden import FAMILY, load_golden
+from spikformer.analysis.golden import FAMILY, WITH_BATCH_LEAK, load_golden
 from spikformer.analysis.operations import count_operations
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.engine import Engine
@@ -27,6 +27,8 @@ RECORDINGS = Path(__file__).parents[3] / "shared" / "golden" / "family"
 
 FEW = {"image_size": (16, 32), "embed_dim": 32, "num_heads": 4, "attention_scale": 1.0}
 STAGES = {"image_size": (32, 64), "embed_dim": 64, "num_heads": 4, "attention_scale": 1.0}
+DILATED = {"embed_dim": 32, "num_heads": 4, "attention_v_threshold": 6.0}
+TOKEN = {"attention": "token", "num_heads": 1, "attention_v_threshold": 14.0}
 NETWORKS = {
     "spikformer": ("spikformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
     "cml_spikformer": ("cml_spikformer_2_256_dvs128", FEW | {"attention_v_threshold": 0.25}),
@@ -34,7 +36,7 @@ NETWORKS = {
     "spikingformer_plif": ("spikingformer_4_384_cifar10", {"neuron": "plif", "tau": 1.6, "embed_dim": 48}),
     "cml_spikingformer": ("cml_spikingformer_4_384_cifar10", {"embed_dim": 48, "attention_scale": 0.5}),
     "spike_driven": ("spike_driven_transformer_2_512_cifar10", {"embed_dim": 32}),
-    "spike_driven_dilated": ("spike_driven_transformer_2_256_cifar10dvs", {"embed_dim": 32, "num_heads": 4}),
+    "spike_driven_dilated": ("spike_driven_transformer_2_256_cifar10dvs", DILATED),
     "spike_driven_inner": ("spike_driven_transformer_2_512_cifar10", {"mlp_ratio": 1.0, "neuron": "plif", "depth": 2}),
     "qkformer": ("qkformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
     "qkformer_imagenet": ("qkformer_10_512_imagenet", STAGES),
@@ -44,7 +46,7 @@ NETWORKS = {
     "maxformer": ("maxformer_4_384_cifar10", {"embed_dim": 32, "num_heads": 4, "attention_scale": 0.5}),
     "maxformer_imagenet": ("maxformer_10_384_imagenet", STAGES),
     "maxformer_events": ("maxformer_2_256_cifar10dvs", STAGES | {"attention": "spike_driven"}),
-    "spikformer_token": ("spikformer_4_384_cifar10", {"attention": "token", "num_heads": 1}),
+    "spikformer_token": ("spikformer_4_384_cifar10", TOKEN),
     "sew_add": ("sew_resnet_18_imagenet", {"image_size": (32, 64)}),
     "sew_and": ("sew_resnet_18_imagenet", {"image_size": (32, 64), "join": "and"}),
     "sew_iand": ("sew_resnet_50_imagenet", {"image_size": (32, 64), "join": "iand"}),
@@ -53,9 +55,10 @@ NETWORKS = {
     "max_resnet": ("max_resnet_18_cifar10", {"widths": (16,), "depths": (2,), "stem_width": 16}),
     "spikformer_spike_driven": ("spikformer_4_384_cifar10", {"attention": "spike_driven", "num_heads": 1}),
 }
-"""Small enough for NumPy to add event by event, and for few tokens a larger scale, so that every neuron fires."""
+"""Small enough for NumPy to add event by event. Scales and thresholds are such that no neuron is silent or saturated."""
 
-WITHOUT_PROGRAM = ("maxresnet_cifar", "sew_dvs")  # weights that read membranes, a head that reads 4×4 positions
+WITHOUT_PROGRAM = ("maxresnet_cifar", "sew_dvs", *WITH_BATCH_LEAK)
+"""Recordings with weights that read membranes, a head that reads 4×4 positions, samples that leak into each other."""
 
 Network = tuple[SpikingNetwork, Tensor]
 
@@ -166,6 +169,7 @@ def test_operations_are_the_model_s(network: Network) -> None:
         ("max_resnet_18_cifar10", {}),  # its shortcuts' weights read membranes
     ],
 )
+@pytest.mark.filterwarnings("ignore:QKFormer with batch_leak")
 def test_networks_that_cannot_run_on_spikes(name: str, overrides: dict, tmp_path: Path) -> None:
     model = build_model(shrunk(name, **overrides)).eval()
     with pytest.raises(ValueError, match="PyTorch"):

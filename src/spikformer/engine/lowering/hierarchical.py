@@ -8,8 +8,10 @@ from spikformer.config import EmbeddingSizes, HierarchicalConfig
 from spikformer.engine.lowering.layers import Layers
 from spikformer.engine.lowering.transformer import Attention, add_attention, add_mlp, spiking_stages
 
+Embed = Callable[[str, int, EmbeddingSizes], int]
+"""What leads from a buffer to a stage, under a name."""
 Mix = Callable[[str, int, int], int]
-"""How a block (its name), a buffer and its stage become the buffer after tokens were mixed."""
+"""What mixes the tokens in a buffer, in a block of that name and of a stage."""
 
 
 def spiking_embedding(layers: Layers, name: str, x: int, sizes: EmbeddingSizes) -> int:
@@ -71,18 +73,11 @@ def stage_attention(layers: Layers, config: HierarchicalConfig, *, membrane: boo
     return mix
 
 
-def stages(
-    layers: Layers,
-    config: HierarchicalConfig,
-    embed: Callable[[str, int, EmbeddingSizes], int],
-    mix: Mix,
-    *,
-    membrane: bool,
-) -> int:
-    """Every stage: what leads to it, then blocks of a mixer and an MLP."""
+def stages(layers: Layers, config: HierarchicalConfig, stem: Embed, down: Embed, mix: Mix, *, membrane: bool) -> int:
+    """Every stage: the stem or what halves the map before it, then blocks of a mixer and an MLP."""
     x, block = 0, 0
     for stage, (depth, sizes) in enumerate(zip(config.depths, config.embeddings, strict=True)):
-        x = embed(f"downsampling.{stage - 1}" if stage else "stem", x, sizes)
+        x = down(f"downsampling.{stage - 1}", x, sizes) if stage else stem("stem", x, sizes)
         width, hidden = config.widths[stage], config.hidden_dims[stage]
         inner_residual = membrane and hidden == width
         for _ in range(depth):

@@ -16,8 +16,8 @@ from spikformer.engine.program import Program
 def lower_qkformer(config: QKFormerConfig, arrays: Arrays) -> Program:
     """Each stage's stream is a sum of spikes: counts in bytes, which convolutions between the stages read, too."""
     layers = Layers(config, arrays)
-    mix = stage_attention(layers, config, membrane=False)
-    x = stages(layers, config, partial(spiking_embedding, layers), mix, membrane=False)
+    embed, mix = partial(spiking_embedding, layers), stage_attention(layers, config, membrane=False)
+    x = stages(layers, config, embed, embed, mix, membrane=False)
     return layers.program(x, config.embed_dim)
 
 
@@ -25,6 +25,6 @@ def lower_qkformer(config: QKFormerConfig, arrays: Arrays) -> Program:
 def lower_ms_qkformer(config: MSQKFormerConfig, arrays: Arrays) -> Program:
     """Streams are membranes; every product but the first reads spikes."""
     layers = Layers(config, arrays)
-    mix = stage_attention(layers, config, membrane=True)
-    x = stages(layers, config, partial(membrane_embedding, layers), mix, membrane=True)
+    embed, mix = partial(membrane_embedding, layers), stage_attention(layers, config, membrane=True)
+    x = stages(layers, config, embed, embed, mix, membrane=True)
     return layers.program(layers.head_spikes(x), config.embed_dim)
