@@ -55,7 +55,7 @@ NETWORKS = {
     "max_resnet": ("max_resnet_18_cifar10", {"widths": (16,), "depths": (2,), "stem_width": 16}),
     "spikformer_spike_driven": ("spikformer_4_384_cifar10", {"attention": "spike_driven", "num_heads": 1}),
 }
-"""Small enough for NumPy to add event by event. Scales and thresholds are such that no neuron is silent or saturated."""
+"""Small enough for NumPy to add event by event. With these scales and thresholds no neuron is silent or saturated."""
 
 WITHOUT_PROGRAM = ("maxresnet_cifar", "sew_dvs", *WITH_BATCH_LEAK)
 """Recordings with weights that read membranes, a head that reads 4×4 positions, samples that leak into each other."""
