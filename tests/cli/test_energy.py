@@ -108,7 +108,8 @@ def test_the_papers_figures(run_here) -> None:
     assert [row["printed"] for row in rows] == [figure.printed for figure in figures]
     assert [row["agrees"] for row in rows] == [figure.agrees for figure in figures]
     text = run_here("energy", "--published").stdout
-    assert text.splitlines()[-1] == "38 of 51 agree to the last printed digit."
+    agreeing = sum(figure.agrees for figure in figures)
+    assert text.splitlines()[-1].startswith(f"{agreeing} of {len(figures)} ")
     (line,) = [line for line in text.splitlines() if "Spikformer-8-768" in line and "96 channels" in line]
     assert "21.477  22.274  ≠" in line
 

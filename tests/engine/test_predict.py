@@ -40,6 +40,15 @@ def photograph(path: Path, seed: int = 0) -> Path:
     return path
 
 
+def test_an_answer_that_is_not_finite_names_no_class(pictures: Engine, tmp_path: Path) -> None:
+    """Of weights near the largest float: each is finite, and their sum is not."""
+    model = engine_for("spikformer_tiny_digits", pictures.card.preprocessing)[1]
+    torch.nn.init.constant_(model.head.weight, 3e38)
+    torch.nn.init.constant_(model.head.bias, 3e38)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        sf.predict(model, photograph(tmp_path / "a.png"))
+
+
 def test_files_and_arrays_get_the_same_answers(pictures: Engine, tmp_path: Path) -> None:
     paths = [photograph(tmp_path / f"{seed}.png", seed) for seed in range(40)]  # more than one batch
     found = pictures.predict(paths)

@@ -4,7 +4,7 @@ torch.load(weights_only=True) calls what it knows, with the file's arguments: by
 Here tensors are stand-ins until their sizes are known to be right, and only those of the weights are loaded.
 
 Takes at most three times the file's size of memory, 100 MB for a pickle of a million instructions, and 25 MB for the
-directory of a .zip, which may have 2 MiB; a larger one raises ValueError.
+directory of a .zip, which may have 2 MiB; a larger one, or more than 20,000 weights, raises ValueError.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from spikformer.io import check_is_file
 from spikformer.pickles import Dialect, Name, RefusedError, read_pickle
 from spikformer.validation import printable
 
-_LARGEST_DIRECTORY = 1 << 21  # of a .zip: about 20,000 tensors
+_MOST_WEIGHTS = 20_000  # the largest network that is known here has 1,000
+_LARGEST_DIRECTORY = 1 << 21  # of a .zip: about as many
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _TYPES = {
     "torch.FloatStorage": torch.float32,
@@ -244,4 +245,6 @@ def _texts(keys: Any) -> list[str]:
 def _checked(checkpoint: Any) -> dict[str, Any]:
     if type(checkpoint) is not dict:
         raise TypeError(f"it holds a {type(checkpoint).__name__}, expected a state dict")
+    if len(checkpoint) > _MOST_WEIGHTS:
+        raise ValueError(f"it has {len(checkpoint)} weights, expected at most {_MOST_WEIGHTS}")
     return checkpoint
