@@ -22,10 +22,13 @@ from spikformer.config.qkformer import MSQKFormerConfig, QKFormerConfig, TokenAt
 from spikformer.config.residual import Join, ResidualConfig
 from spikformer.config.sew_event_net import SEWEventConfig
 from spikformer.config.sew_resnet import SEWResNetConfig
-from spikformer.config.spike_driven_transformer import SpikeDrivenConfig
-from spikformer.config.spikformer import ModelConfig
-from spikformer.config.spikingformer import SpikingformerConfig
-from spikformer.config.transformer import PoolAfter, TransformerConfig
+from spikformer.config.transformer import (
+    ModelConfig,
+    PoolAfter,
+    SpikeDrivenConfig,
+    SpikingformerConfig,
+    TransformerConfig,
+)
 
 __all__ = [
     "LARGEST_ACTIVATION",

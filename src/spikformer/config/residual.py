@@ -12,7 +12,7 @@ from spikformer.config.network import CONVENTIONAL, NetworkConfig
 from spikformer.validation import FieldError, counts, shown
 
 Join = Literal["add", "and", "iand"]
-"""How a block joins its output with its shortcut; see `layers.residual`."""
+"""How a block joins its output with its shortcut; see `layers.block`."""
 
 MOST_STAGES, DEEPEST_STAGE = 20, 1000  # 2^20 is beyond any image
 

@@ -1,18 +1,25 @@
-"""TransformerConfig: a spiking transformer of one width, as Spikformer and most successors: patch splitting, depth."""
+"""Configs of spiking transformers of one width: Spikformer, Spikingformer and the Spike-driven Transformer.
+
+Each decides everything about its network's shape and mathematics; `TransformerConfig` is what they share.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from spikformer.config.attention import SOFTMAX, AttentionConfig
-from spikformer.validation import FieldError, count, shown
+from spikformer.config.attention import DILATED, SOFTMAX, AttentionConfig
+from spikformer.config.network import CHOICES, Attention, LinearInit, NetworkConfig
+from spikformer.validation import FieldError, choice, count, flag, shown
 
 PoolAfter = Literal["neuron", "norm"]
 
 _MOST_STAGES = 20  # of patch splitting: 2^20 is beyond any size
+_WITHOUT_MAPS = ("none", "spike_driven", DILATED, "token")
+_UNSCALED = (*SOFTMAX, *_WITHOUT_MAPS)
 
 
 @dataclass(frozen=True)
@@ -82,3 +89,71 @@ class TransformerConfig(AttentionConfig):
                 f"halve it {len(self.pool_stages) - 1} times, got {self.embed_dim}.",
             )
         self.check_width(self.embed_dim)
+
+
+@dataclass(frozen=True)
+class ModelConfig(TransformerConfig):
+    """One Spikformer. The defaults are Spikformer-4-384 on CIFAR-10; `presets` holds every published model."""
+
+    pool_after: PoolAfter = choice("neuron", get_args(PoolAfter))
+    """Conv → BN → SN → pool, or Conv → BN → pool → SN (`norm`): CML, whose neurons fire at the pooled resolution."""
+    learnable_scale: bool = flag(False)
+    qk_pool: int = count(1)
+    """Kernel of a max-pool along the tokens of Q and K; 1 is none."""
+    qkv_bias: bool = flag(True)
+    linear_init: LinearInit = choice("trunc_normal", get_args(LinearInit))
+    """How Q, K, V, projection and MLP start; the head is always truncated normal (σ = 0.02) with zero bias."""
+
+    ADDED: ClassVar[Mapping[str, Any]] = {**NetworkConfig.ADDED, "pool_after": "neuron"}
+
+    @property
+    def title(self) -> str:
+        return f"{'CML-' * (self.pool_after == 'norm')}Spikformer-{self.depth}-{self.embed_dim}"
+
+    @property
+    def num_parameters(self) -> int:
+        return super().num_parameters + self.depth * (3 * self.embed_dim * self.qkv_bias + self.learnable_scale)
+
+    def check(self) -> None:
+        super().check()
+        if self.qk_pool % 2 == 0:
+            raise FieldError("qk_pool", f"qk_pool must be odd, which keeps the number of tokens, got {self.qk_pool}.")
+        if self.learnable_scale and self.attention in _UNSCALED:
+            raise FieldError(
+                "learnable_scale", f"learnable_scale has no effect with attention={self.attention!r}; leave it False."
+            )
+        if self.qk_pool > 1 and self.attention in _WITHOUT_MAPS:
+            raise FieldError(
+                "qk_pool", f"qk_pool is for Q Kᵀ, which attention={self.attention!r} does not have; leave it 1."
+            )
+
+
+@dataclass(frozen=True)
+class SpikingformerConfig(TransformerConfig):
+    """One Spikingformer. The defaults are Spikingformer-4-384 on CIFAR-10; `presets` holds every published model."""
+
+    pool_after: PoolAfter = choice("neuron", get_args(PoolAfter))
+    """Where pools of the patch splitting act: on spikes (`neuron`), or on membranes before the neuron (`norm`: CML)."""
+
+    @property
+    def title(self) -> str:
+        return f"{'CML-' * (self.pool_after == 'norm')}Spikingformer-{self.depth}-{self.embed_dim}"
+
+
+@dataclass(frozen=True)
+class SpikeDrivenConfig(TransformerConfig):
+    """One Spike-driven Transformer. The defaults are 2-512 on CIFAR-10; `presets` holds every published model.
+
+    All pools of the patch splitting act on spikes but the last one, which acts on the membrane. With `mlp_ratio` 1 the
+    MLP has an inner residual sum.
+    """
+
+    embed_dim: int = count(512)
+    depth: int = count(2)
+    num_heads: int = count(8)
+    attention: Attention = choice("spike_driven", CHOICES["attention"])
+    """`spike_driven_dilated` passes K, V, K ⊙ V and the masked Q through 3×3 max filters, as on CIFAR10-DVS."""
+
+    @property
+    def title(self) -> str:
+        return f"SpikeDrivenTransformer-{self.depth}-{self.embed_dim}"

@@ -1,12 +1,10 @@
 """The parts of a network, from a conv-norm-spike unit to the encoder block: they take sizes and make neurons."""
 
 from spikformer.layers.attention import AttentionVariant, SpikingSelfAttention, TokenMixing, register_attention
-from spikformer.layers.block import ConvBlock, EncoderBlock, MapBlock, SpikingMLP
+from spikformer.layers.block import ConvBlock, EncoderBlock, MapBlock, MaxPool, ResidualBlock, SpikingMLP, Stage
 from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
-from spikformer.layers.embedding import ConvEmbedding
 from spikformer.layers.linear import Linear, LinearNorm, PreActivationLinear, SpikingLinear, batch_invariant
-from spikformer.layers.residual import MaxPool, ResidualBlock, Stage
-from spikformer.layers.stem import PatchSplitting, SpikingPatchSplitting, spiking_stages
+from spikformer.layers.stem import ConvEmbedding, PatchSplitting, SpikingPatchSplitting, spiking_stages
 from spikformer.layers.time import Stream, StreamState
 
 __all__ = [

@@ -8,7 +8,6 @@ Where a paper and its authors' code differ, the presets follow the code; `# Pape
 
 from spikformer.presets import (
     cml_spikformer,
-    max_resnet,
     maxformer,
     qkformer,
     sew_resnet,
@@ -24,7 +23,6 @@ __all__ = [
     "cml_spikformer",
     "get_preset",
     "list_models",
-    "max_resnet",
     "maxformer",
     "preset",
     "qkformer",
