@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error, mistake
 
 import spikformer as sf
+from spikformer.errors import UnknownNameError
 from spikformer.presets import PRESETS, get_preset
 
 pytestmark = pytest.mark.core
@@ -162,12 +164,13 @@ def _number(word: str) -> bool:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"no model 'spikformer_4_384_cifar'; did you mean 'spikformer_4_384_cifar10"):
+    with mistake(UnknownNameError, kind="model", name="spikformer_4_384_cifar") as caught:
         sf.create_model("spikformer_4_384_cifar")
+    assert caught.value.suggestion.startswith("spikformer_4_384_cifar10")
 
 
 def test_an_override_reaches_the_network() -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=3, time_steps=2, in_channels=2, image_size=(8, 12))
     assert model(torch.randn(2, 2, 8, 12)).shape == (2, 3)
-    with pytest.raises(ValueError, match="did you mean 'num_classes'"):
+    with field_error("num_class", "'num_classes'"):
         sf.create_model("spikformer_tiny_digits", num_class=3)

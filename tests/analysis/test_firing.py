@@ -8,6 +8,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error, mistake
 from torch import Tensor, nn
 
 from spikformer.analysis.firing import FiringReport, measure_firing
@@ -148,7 +149,7 @@ def test_a_failure_leaves_no_hook_and_the_mode_as_it_was() -> None:
         yield frames_for(model.config, 1)
         raise OSError("the disk is gone")
 
-    with pytest.raises(OSError, match="the disk is gone"):
+    with mistake(OSError, "the disk is gone"):
         measure_firing(model, failing())
     assert model.training
     assert not any(module._forward_hooks for module in model.modules())
@@ -185,21 +186,21 @@ def test_no_more_than_one_batch_is_alive(model: Spikformer) -> None:
 
 def test_wrong_batches_raise(model: Spikformer) -> None:
     image, config = frames_for(model.config, 2), model.config
-    with pytest.raises(ValueError, match="there were none; give at least one batch"):
+    with field_error("batches"):
         measure_firing(model, [])
-    with pytest.raises(ValueError, match="got one tensor; put it into a list"):
+    with field_error("batches"):
         measure_firing(model, image)
-    with pytest.raises(ValueError, match=r"Expected a torch\.Tensor, got tuple"):
+    with field_error("type", "tuple"):
         measure_firing(model, [(image, torch.zeros(2))])
-    with pytest.raises(ValueError, match=r"got 3 dimensions \[1, 6, 8\]"):
+    with field_error("dimensions", 3, "[1, 6, 8]"):
         measure_firing(model, [image[0]])
-    with pytest.raises(ValueError, match="Expected 1 channels, got 3"):
+    with field_error("channels", 1, 3):
         measure_firing(model, [torch.zeros(2, 3, *config.image_size)])
-    with pytest.raises(ValueError, match="the same number of time steps and the same size"):
+    with field_error("batches"):
         measure_firing(model, [image, image.expand(3, *image.shape)])
-    with pytest.raises(ValueError, match="the same number of time steps and the same size"):
+    with field_error("batches"):
         measure_firing(model, [image, image.expand(4, *image.shape)])
     unsized = specimen(config.override(image_size=None))
-    with pytest.raises(ValueError, match="the same number of time steps and the same size"):
+    with field_error("batches"):
         measure_firing(unsized, [image, torch.zeros(1, 1, 8, 8, dtype=torch.float64)])
     assert not any(module._forward_hooks for module in model.modules())

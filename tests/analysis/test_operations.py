@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 import torch
+from tests.mistakes import field_error
 from torch import Tensor, nn
 
 import spikformer as sf
@@ -167,7 +168,7 @@ def test_real_networks_whatever_their_dtype_and_steps(name: str, overrides: dict
 
 def test_an_open_size_has_to_be_given() -> None:
     model = sf.create_model(TINY, image_size=None)
-    with pytest.raises(ValueError, match="image_size"):
+    with field_error("image_size"):
         count_operations(model)
     assert listed(count_operations(model, (12, 8))) == on_paper(get_preset(TINY).config.override(image_size=(12, 8)))
 
@@ -253,7 +254,7 @@ def test_a_product_outside_of_layers_is_an_error(kind: type[Wrapped]) -> None:
     model = sf.create_model(TINY)
     hidden = model.blocks[0].mlp.hidden
     hidden.linear = kind(hidden.linear)
-    with pytest.raises(ValueError, match="PyTorch sees"):
+    with field_error("model"):
         count_operations(model)
 
 
@@ -263,7 +264,7 @@ def test_a_layer_that_multiplies_more_than_its_kind_is_an_error() -> None:
     ours = on_paper(model.config)
     total = ours[0][2] + 4 * sum(macs for _, _, macs in ours[1:])
     seen = total + 4 * prod((16, 64, 256))
-    with pytest.raises(ValueError, match=f"{seen:,} .* {total:,}"):
+    with field_error("model", f"{seen:,}", f"{total:,}"):
         count_operations(model)
 
 
@@ -282,14 +283,14 @@ def test_a_layer_that_multiplies_more_than_its_kind_is_an_error() -> None:
 def test_a_module_of_an_unknown_kind_is_an_error_wherever_it_is(module: nn.Module, kind: str) -> None:
     model = sf.create_model(TINY)
     model.blocks[1].attention.extra = module
-    with pytest.raises(ValueError, match=rf"blocks\.1\.attention\.extra, a {kind}"):
+    with field_error("blocks.1.attention.extra", kind):
         count_operations(model)
 
 
 def test_a_weight_that_hangs_in_a_container_is_an_error() -> None:
     model = sf.create_model(TINY)
     model.blocks[0].mlp.gate = nn.Parameter(torch.ones(64, 64))
-    with pytest.raises(ValueError, match=r"blocks\.0\.mlp, a SpikingMLP"):
+    with field_error("blocks.0.mlp", "SpikingMLP"):
         count_operations(model)
 
 

@@ -1,6 +1,7 @@
 """The paper's own energy figures: which come out, which do not, and why."""
 
 import pytest
+from tests.mistakes import field_error
 
 from spikformer.analysis.published import PublishedFigure, energy_at_rate, published_figures
 from spikformer.analysis.specimens import shrunk
@@ -146,5 +147,5 @@ def test_floats_in_attention_are_multiplied_whatever_the_rate() -> None:
 
 @pytest.mark.parametrize("rate", [-0.1, 1.01, float("nan")])
 def test_an_impossible_rate_is_refused(rate: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with field_error("rate", rate):
         energy_at_rate(shrunk("spikformer_tiny_digits"), rate)

@@ -6,11 +6,13 @@ from itertools import pairwise
 
 import pytest
 import torch
+from tests.mistakes import field_error, mistake, unknown_name
 from torch import Tensor, nn
 
 import spikformer as sf
 from spikformer.analysis.recorder import Record, record, spike_counts
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.errors import UnknownNameError
 from spikformer.models import Spikformer
 
 pytestmark = pytest.mark.core
@@ -171,7 +173,7 @@ def test_watching_changes_nothing_and_ends() -> None:
 
 def test_hooks_are_taken_off_after_a_failure() -> None:
     model = specimen(shrunk(TINY))
-    with pytest.raises(ValueError, match="Expected 1 channels"), record(model):
+    with field_error("channels", 1, 3), record(model):
         model(torch.zeros(1, 3, 6, 8, dtype=torch.float64))
     assert num_hooks(model) == 0
 
@@ -220,13 +222,14 @@ def test_networks_without_attention_and_without_neurons() -> None:
 @pytest.mark.parametrize("ask", [Record.spikes_of, Record.attention, Record.membrane])
 def test_an_unknown_layer_is_answered_with_the_nearest(ask: Callable[[Record, str], object]) -> None:
     model = specimen(shrunk(TINY))
-    with record(model) as seen, pytest.raises(ValueError, match="nothing has run yet"):
+    with record(model) as seen, mistake(UnknownNameError, name="head", suggestion=None):
         ask(seen, "head")
     seen = watch(model, frames_for(model.config, 1))
     kind = "attention layer" if ask is Record.attention else "neuron layer"
-    with pytest.raises(ValueError, match=f"The model has no {kind} 'block.0.attention'; did you mean 'blocks.0.atten"):
+    with mistake(UnknownNameError, kind=kind, name="block.0.attention") as caught:
         ask(seen, "block.0.attention")
-    with pytest.raises(ValueError, match=r"there are (stem\.stages\.0\.neuron|blocks\.0\.attention), "):
+    assert caught.value.suggestion.startswith("blocks.0.attention")
+    with unknown_name(kind, "xyz", "blocks.0.attention"):
         ask(seen, "xyz")
 
 

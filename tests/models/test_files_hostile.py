@@ -13,8 +13,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tests.limits import run_limited
+from tests.mistakes import file_error, mistake
 
 import spikformer as sf
+from spikformer.errors import FileError
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optimisers import build_optimiser
 from spikformer.training.state import Progress, save_state
@@ -150,7 +152,7 @@ def test_what_a_file_says_reaches_a_message_without_control_characters(saved: Pa
         config = json.loads(metadata["config"]) | ({evil: 1} if place == "field" else {"neuron": evil})
         metadata["config"] = json.dumps(config)
     save_file(tensors, tmp_path / "evil.safetensors", metadata)
-    with pytest.raises(ValueError, match=r"evil\.safetensors") as error:
+    with mistake(FileError, path=tmp_path / "evil.safetensors") as error:
         sf.load(tmp_path / "evil.safetensors")
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 700 + len(str(tmp_path))
@@ -159,10 +161,10 @@ def test_what_a_file_says_reaches_a_message_without_control_characters(saved: Pa
 def test_our_other_files_are_called_by_their_name(tmp_path: Path) -> None:
     model = sf.create_model("spikformer_tiny_digits").eval()
     sf.compile_engine(model, num_threads=1).save(tmp_path / "net.engine")
-    with pytest.raises(ValueError, match=r"net\.engine holds an engine, not weights; `sf\.load_engine` and"):
+    with file_error(tmp_path / "net.engine", "foreign", "sf.load_engine"):
         sf.load(tmp_path / "net.engine")
     save_state(tmp_path / "state", {}, Progress(), model, build_optimiser(model, 0.0), None, None)
-    with pytest.raises(ValueError, match="state holds the state of a training run, not weights; `spikformer train --r"):
+    with file_error(tmp_path / "state", "foreign", "spikformer train"):
         sf.load(tmp_path / "state")
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error, mistake, unknown_name
 
 import spikformer as sf
 from spikformer.analysis.specimens import specimen
@@ -101,7 +102,7 @@ def test_of_two_classes_five_are_always_enough_and_what_cannot_be_read_is_left_o
 
 def test_strictly_a_damaged_sample_ends_it_and_the_mode_is_kept(photographs: DataSet) -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3).train()
-    with pytest.raises(ValueError, match=r"3\.jpg cannot be read"):
+    with mistake(ValueError, "cat/3.jpg"):
         evaluate(model, photographs, "test", EvalOptions(strict=True))
     assert model.training
 
@@ -110,12 +111,12 @@ def test_nothing_readable_is_said(photographs: DataSet) -> None:
     damaged = [i for i in range(8) if photographs.test.source(i).endswith("cat/3.jpg")]
     nothing = replace(photographs, test=Subset(photographs.test, np.array(damaged)))
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3)
-    with pytest.raises(ValueError, match=r"No sample of \S+, test, can be read; `spikformer data check` lists why\."):
+    with field_error("data", nothing.name, "test", "spikformer data check"):
         evaluate(model, nothing, "test")
 
 
 def test_too_few_classes_are_said_and_more_are_fine(digits: DataSet) -> None:
-    with pytest.raises(ValueError, match="digits has 10 classes, but this model has 3"):
+    with field_error("num_classes", "digits", 10, 3):
         evaluate(sf.create_model("spikformer_tiny_digits", num_classes=3), digits, "test")
     found = evaluate(sf.create_model("spikformer_tiny_digits", num_classes=12), digits, "test")
     assert found.by_class[10:] == [None, None]
@@ -134,7 +135,7 @@ def test_a_model_keeps_its_mode_its_weights_and_its_statistics(digits: DataSet, 
 
 
 def test_a_split_that_is_not_there(model: Spikformer, digits: DataSet) -> None:
-    with pytest.raises(ValueError, match="digits has no validation split here; it has train and test"):
+    with unknown_name("split", "validation", "digits", "train", "test"):
         evaluate(model, replace(digits, validation=None), "validation")
 
 

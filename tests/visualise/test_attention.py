@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
+from tests.mistakes import field_error
 
 from spikformer.visualise.attention import attended, attention_figure, received_attention, to_grid
 from spikformer.visualise.style import save_figure
@@ -107,17 +108,17 @@ def test_tokens_lie_row_by_row() -> None:
 def test_wrong_use() -> None:
     maps = np.ones((1, 1, 2, 2))
     for wrong in (WHITE.astype(float), WHITE[..., :1], WHITE[..., 0], WHITE[:0]):
-        with pytest.raises(ValueError, match=r"\[H, W, 3\]"):
+        with field_error("picture", list(wrong.shape)):
             attention_figure(wrong, maps, ["a"], ["b"])
     for wrong in (maps[0], maps[:0]):
-        with pytest.raises(ValueError, match=r"\[rows, columns, n_h, n_w\]"):
+        with field_error("maps", list(wrong.shape)):
             attention_figure(WHITE, wrong, ["a"], ["b"])
     for value in (-0.5, np.nan, np.inf):
-        with pytest.raises(ValueError, match="finite"):
+        with field_error("maps", f"{value:g}"):
             attention_figure(WHITE, np.full((1, 1, 2, 2), value), ["a"], ["b"])
-    with pytest.raises(ValueError, match="got 2 and 2"):
+    with field_error("titles", 2):
         attention_figure(WHITE, maps, ["a", "b"], ["c"])
-    with pytest.raises(ValueError, match=r"got \[2, 3\]"):
+    with field_error("maps", "[2, 3]"):
         received_attention(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"got \[5\]"):
+    with field_error("tokens", "[5]"):
         to_grid(np.ones(5), 2, 3)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from tests.mistakes import field_error
 
 from spikformer.visualise.firing import firing_figure, input_histogram_figure, layer_rates_figure
 from spikformer.visualise.style import COLOURS, save_figure
@@ -108,12 +109,12 @@ def test_bars_of_one_kind_have_a_colour_of_their_own(tmp_path: Path) -> None:
 
 def test_wrong_use() -> None:
     for rates in ({}, {"Q": [], "K": []}):
-        with pytest.raises(ValueError, match="Q, K and V"):
+        with field_error("rates"):
             firing_figure(rates)
-    with pytest.raises(ValueError, match="got 2 for Q, 1 for K"):
+    with field_error("rates", "2 for Q", "1 for K"):
         firing_figure({"Q": [0.1, 0.2], "K": [0.1]})
     for names, shape in ((["a"], (2, 3)), (["a"], (1,)), ([], (0, 3))):
-        with pytest.raises(ValueError, match=r"\[layers, steps\]"):
+        with field_error("rates", list(shape), len(names)):
             layer_rates_figure(names, np.zeros(shape))
     for names, shape, fractions in (
         (["a"], (2, 5), None),
@@ -121,5 +122,5 @@ def test_wrong_use() -> None:
         (["a"], (1, 5), [1, 2]),
         ([], (0, 5), None),
     ):
-        with pytest.raises(ValueError, match=r"\[layers, values 0, 1, …\]"):
+        with field_error("counts", list(shape), len(names)):
             input_histogram_figure(names, np.zeros(shape), fractions)

@@ -14,9 +14,9 @@ from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
 from spikformer.config import ModelConfig, NetworkConfig
+from spikformer.errors import FieldError, UnknownNameError
 from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
 from spikformer.presets import get_preset
-from spikformer.validation import did_you_mean
 
 Grid = Literal["attention", "time_steps", "neuron", "size"]
 Outcome = Literal["finished", "diverged", "failed"]
@@ -64,8 +64,7 @@ def check_grid(word: str) -> Grid:
     for grid in get_args(Grid):
         if word == grid:
             return grid
-    hint = did_you_mean(word, get_args(Grid), f"choose from {', '.join(get_args(Grid))}.")
-    raise ValueError(f"There is no ablation {word!r}; {hint}")
+    raise UnknownNameError("ablation", word, get_args(Grid))
 
 
 def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
@@ -79,7 +78,7 @@ def variants(grid: Grid, config: NetworkConfig, data_set: str, *, events: bool =
     Of `events`, time steps are frames, and no more than the recipe's.
     """
     if not isinstance(config, ModelConfig):
-        raise ValueError(f"The ablations of the paper vary a Spikformer, got a {config.title}.")
+        raise FieldError("config", f"The ablations of the paper vary a Spikformer, got a {config.title}.")
     makers = {
         "attention": lambda: {word: _with_attention(word) for word in _ATTENTIONS},
         "time_steps": lambda: _with_time_steps(config, data_set, events),

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.analysis.recorder import AttentionRecord, attention_record, has_maps, hooked, spikes_in
+from spikformer.errors import FieldError
 from spikformer.layers.attention import TokenMixing
 from spikformer.models import SpikingNetwork
 from spikformer.models.inputs import check_input
@@ -185,7 +186,7 @@ def measure_firing(
     `on_batch` receives the number of samples of each batch, for a progress bar.
     """
     if isinstance(batches, Tensor):
-        raise ValueError("Expected several batches, got one tensor; put it into a list.")
+        raise FieldError("batches", "Expected several batches, got one tensor; put it into a list.")
     model = unwrap(model, "measure_firing")
     report = FiringReport()
     with torch.no_grad(), ExitStack() as stack:
@@ -200,7 +201,7 @@ def measure_firing(
             report.num_samples += num_samples
             on_batch(num_samples)
     if not report.num_samples:
-        raise ValueError("Firing is measured on samples, and there were none; give at least one batch.")
+        raise FieldError("batches", "Firing is measured on samples, and there were none; give at least one batch.")
     return report
 
 
@@ -226,7 +227,9 @@ def _begin(report: FiringReport, model: SpikingNetwork, batch: Tensor) -> int:
     time_steps = model.config.time_steps if static else len(batch)
     kind, earlier = (static, time_steps, image_size), (report.static, report.time_steps, report.image_size)
     if report.num_samples and kind != earlier:
-        raise ValueError("Batches must have the same number of time steps and the same size, to be added up.")
+        raise FieldError(
+            "batches", "Batches must have the same number of time steps and the same size, to be added up."
+        )
     report.static, report.time_steps, report.image_size = kind
     return len(batch) if static else batch.shape[1]
 

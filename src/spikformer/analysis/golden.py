@@ -14,6 +14,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
+from spikformer.errors import FileError
 from spikformer.models import SpikingNetwork, from_official
 from spikformer.models.files import read_safetensors
 from spikformer.models.importers import recognise
@@ -100,7 +101,7 @@ def load_golden(variant: str, folder: Path = GOLDEN_FOLDER) -> Golden:
     try:
         return _parse(variant, *read_safetensors(path))
     except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not a golden file: it lacks {error}.") from None
+        raise FileError(path, f"is not a golden file: it lacks {error}.", "foreign") from None
 
 
 def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -> Golden:

@@ -16,6 +16,7 @@ import torch
 from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport, FirstConv, Layer, Product
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import NetworkConfig
+from spikformer.errors import FieldError
 from spikformer.models import build_model
 from spikformer.paper import ABLATED, ATTENTION_COSTS, BASELINE, FIGURE_1, NETWORKS, AttentionCost
 from spikformer.presets import get_preset, list_models
@@ -58,7 +59,7 @@ class PublishedFigure:
 def energy_at_rate(config: NetworkConfig, rate: float) -> EnergyReport:
     """As if every layer but the first read spikes at this rate, and Q, K and V coincided by chance."""
     if not 0 <= rate <= 1:
-        raise ValueError(f"A firing rate is a share between 0 and 1, got {rate}.")
+        raise FieldError("rate", f"A firing rate is a share between 0 and 1, got {rate}.")
     counted = _count(config)
     layers = [_layer_at_rate(config, layer, rate, first=layer is counted[0]) for layer in counted]
     return EnergyReport(

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spikformer.errors import FieldError, UnknownNameError
 from spikformer.layers.attention import TokenMixing, linear_product, softmax_product, split_heads
 from spikformer.models import SpikingNetwork
 from spikformer.neurons import Dynamics, SpikingNeuron, reference
-from spikformer.validation import did_you_mean
 
 _Value = TypeVar("_Value")
 _NUM_TRACES = _NUM_MAPS = 4
@@ -84,7 +84,9 @@ class Record:
         """H, the membrane before each spike, [T, B, …] in float32 or wider, computed again from the currents."""
         current = _look_up(self.currents, layer, "neuron layer")
         if layer not in self._starts:
-            raise ValueError(f"The neurons of {layer!r} have a forward of their own, so their membrane is unknown.")
+            raise FieldError(
+                layer, f"The neurons of {layer!r} have a forward of their own, so their membrane is unknown."
+            )
         current = current.to(torch.promote_types(current.dtype, torch.float32))
         start = self._starts[layer]
         _, _, membrane = reference.forward(current, start.voltage, start.gain, start.dynamics, keep_membrane=True)
@@ -94,8 +96,7 @@ class Record:
 
 def _look_up(kept: Mapping[str, _Value], layer: str, kind: str) -> _Value:
     if layer not in kept:
-        hint = did_you_mean(layer, kept, f"there are {', '.join(kept)}." if kept else "nothing has run yet.")
-        raise ValueError(f"The model has no {kind} {layer!r}; {hint}")
+        raise UnknownNameError(kind, layer, kept, "" if kept else "nothing has run yet.")
     return kept[layer]
 
 
@@ -204,7 +205,7 @@ def trace_layer(
     num_neurons = spikes.shape[1]
     for place in traces:
         if not 0 <= place < num_neurons:
-            raise ValueError(f"{layer} has {num_neurons} neurons, counted from 0; got {place}.")
+            raise FieldError("traces", f"{layer} has {num_neurons} neurons, counted from 0; got {place}.")
     membranes = seen.membrane(layer).flatten(1)
     few = list(traces) or _few(spikes.sum(0), (membranes.amax(0) - neuron.dynamics.v_threshold).abs())
     return LayerTraces(
@@ -222,7 +223,7 @@ def trace_layer(
 def chosen_layer(seen: Record) -> str:
     """The neuron that reads Q Kᵀ V in the last block, the network's own; without one, the last layer."""
     if not seen.spikes:
-        raise ValueError("This is a conventional network: it has no neurons that fire.")
+        raise FieldError("neuron", "This is a conventional network: it has no neurons that fire.")
     inside = [f"{name}.neuron" for name in seen.attentions]
     return next((name for name in reversed(inside) if name in seen.spikes), list(seen.spikes)[-1])
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from spikformer.cli.console import say
+from spikformer.errors import FileError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,7 +197,7 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
     model = load_trained(path)
     if getattr(model.config, "attention", "none") == "none" or model.config.neuron in ("relu", "gelu"):
-        raise ValueError(f"{path} has no neurons that read a product of Q, K and V; name another.")
+        raise FileError(path, "has no neurons that read a product of Q, K and V; name another.")
     data = open_data(model, options.data or data_path(path))
     found = []
     with torch.no_grad(), record(model.eval()) as seen:

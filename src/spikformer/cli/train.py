@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from spikformer.cli.console import Terminal, cell, one_line, parse_options, print_table, say
+from spikformer.errors import FieldError
 from spikformer.io import keep_freed_memory, resident_bytes
 from spikformer.runs.folder import Run
 from spikformer.runs.process import stop_on_signal
@@ -116,7 +117,9 @@ def _with_both_sides(arguments: list[str]) -> list[str]:
     end = next((place for place in range(start, len(arguments)) if arguments[place].startswith("--")), len(arguments))
     sides = arguments[start:end]
     if sides != ["None"] and not (len(sides) in (1, 2) and all(side.isdecimal() for side in sides)):
-        raise ValueError(f"{option} must be an integer, two (height and width) or None, got {' '.join(sides)!r}.")
+        raise FieldError(
+            "image_size", f"{option} must be an integer, two (height and width) or None, got {' '.join(sides)!r}."
+        )
     return [*arguments[:start], *(sides * 2 if sides != ["None"] and len(sides) == 1 else sides), *arguments[end:]]
 
 

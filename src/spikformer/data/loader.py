@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import tempfile
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spikformer.data.dataset import DataSet, Samples
+from spikformer.errors import FieldError
 
 logger = logging.getLogger(__name__)
 
@@ -74,18 +76,19 @@ class Loader:
         repeats: int = 1,
     ) -> None:
         if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+            raise FieldError("batch_size", f"batch_size must be at least 1, got {batch_size}.")
         if workers < 0:
-            raise ValueError(f"workers must be at least 0, got {workers}.")
+            raise FieldError("workers", f"workers must be at least 0, got {workers}.")
         if world_size < 1:
-            raise ValueError(f"world_size must be at least 1, got {world_size}.")
+            raise FieldError("world_size", f"world_size must be at least 1, got {world_size}.")
         if not 0 <= rank < world_size:
-            raise ValueError(f"rank must be from 0 to {world_size - 1}, got {rank}.")
+            raise FieldError("rank", f"rank must be from 0 to {world_size - 1}, got {rank}.")
         samples = data.split(split)
         if training and len(samples) < batch_size * world_size:
-            raise ValueError(
+            raise FieldError(
+                "batch_size",
                 f"Training needs at least one batch of {batch_size * world_size} samples, but {data.name} has "
-                f"{len(samples)} for {split}; choose a smaller batch size."
+                f"{len(samples)} for {split}; choose a smaller batch size.",
             )
         self.unreadable: Counter[str] = Counter()
         """How often samples could not be read, by error message."""
@@ -136,7 +139,7 @@ class Loader:
         try:
             yield from batches
         except RuntimeError as error:
-            if "DataLoader worker" not in str(error):
+            if not _is_of_pytorchs_loader(error):
                 raise
             raise OSError(
                 f"A process that reads ahead for {self._split} was killed, often for lack of memory; take fewer "
@@ -152,6 +155,12 @@ class Loader:
             if not self.unreadable and not self._quiet:
                 logger.warning("%s Going on without it; more such samples of %s are counted.", reason, self._split)
             self.unreadable[reason] += 1
+
+
+def _is_of_pytorchs_loader(error: RuntimeError) -> bool:
+    """Whether the loader itself raised it, as it does where a worker is gone; errors of a worker are passed on."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("torch.utils.data.")
 
 
 class SplitDataset(Dataset[tuple[Any, int]]):

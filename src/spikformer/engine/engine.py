@@ -29,6 +29,7 @@ from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.probes import OpProfile, chosen_neurons, packed_intervention, profile_of
 from spikformer.engine.program import Compiled, Program
 from spikformer.engine.reference import unpack_spikes
+from spikformer.errors import FieldError
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork
@@ -52,7 +53,9 @@ class Engine:
     ) -> None:
         num_threads = usable_threads() if num_threads is None else num_threads
         if not is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
-            raise ValueError(f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}.")
+            raise FieldError(
+                "num_threads", f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}."
+            )
         self._compiled = program if isinstance(program, Compiled) else Compiled(program)
         self._native = build_engine(self.program, int(num_threads), instructions or chosen_instructions())
         self._running = call_lock()
@@ -99,7 +102,7 @@ class Engine:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         if mode not in _MODES:
-            raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
+            raise FieldError("mode", f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
         with self._running:
             self._native.mode = _MODES.index(mode)
 
@@ -114,7 +117,9 @@ class Engine:
     @density_threshold.setter
     def density_threshold(self, density: float | None) -> None:
         if density is not None and (not isinstance(density, int | float) or not 0 <= density <= 1):
-            raise ValueError(f"density_threshold must be a density from 0 to 1, or None, got {density!r}.")
+            raise FieldError(
+                "density_threshold", f"density_threshold must be a density from 0 to 1, or None, got {density!r}."
+            )
         with self._running:
             density = None if density is None else float(density)
             self._compiled = replace(self._compiled, density_threshold=density)
@@ -245,9 +250,10 @@ class Engine:
 
     def _finite(self, logits: np.ndarray) -> np.ndarray:
         if not np.isfinite(logits).all():
-            raise ValueError(
+            raise FieldError(
+                "logits",
                 f"The logits of {self!r} are NaN or infinite: its weights are too large for float32. "
-                "Compile it again from weights that work."
+                "Compile it again from weights that work.",
             )
         return logits
 

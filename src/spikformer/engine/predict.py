@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from spikformer.card import ModelCard
+from spikformer.errors import FieldError
 from spikformer.sampling import Recording
 
 Input: TypeAlias = str | os.PathLike[str] | np.ndarray | Recording
@@ -61,7 +62,7 @@ def predict(
     """
     seen = card.known_preprocessing
     if not card.class_names:
-        raise ValueError("The card names no classes; save the network with a card that does.")
+        raise FieldError("class_names", "The card names no classes; save the network with a card that does.")
     given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else list(inputs)
     answers = []
     for start in range(0, len(given), _AT_ONCE):
@@ -72,7 +73,7 @@ def predict(
             silent = bool((steps == resting).all())  # exactly: a sum of zeros is zero in any order
             logits = steps.astype(np.float64).mean(0)
             if not np.isfinite(logits).all():
-                raise ValueError(f"The network answers {name} with NaN or infinity; its weights are damaged.")
+                raise FieldError("logits", f"The network answers {name} with NaN or infinity; its weights are damaged.")
             answers.append(Prediction(name, card.class_names, _softmax(logits), silent))
     return answers
 

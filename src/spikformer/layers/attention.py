@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.config import add_choice
+from spikformer.errors import FieldError
 from spikformer.layers.linear import BatchSequenceLinear, LinearNorm, SpikingLinear, by_sample
 from spikformer.layers.time import Stream, fire, merge_time, over_time, split_time
 from spikformer.neurons import LIF, Activation, NeuronFactory
@@ -141,7 +142,7 @@ class SpikingSelfAttention(nn.Module):
         super().__init__()
         row = _ATTENTIONS[variant]
         if row.dilated and grid is None:
-            raise ValueError(f"attention {variant!r} needs the rows and columns of its tokens, got grid=None.")
+            raise FieldError("grid", f"attention {variant!r} needs the rows and columns of its tokens, got grid=None.")
         self.operands, self.gate, self.num_heads = row.operands, row.gate, num_heads
         self.dilated, self.grid = row.dilated, grid
         if membrane:

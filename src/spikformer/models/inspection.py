@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from spikformer.errors import FieldError
 from spikformer.layers.conv import Conv2d
 from spikformer.layers.linear import Linear
 from spikformer.layers.sync_norm import SyncedBatchNorm
@@ -30,7 +31,7 @@ def unwrap(model: nn.Module, caller: str) -> SpikingNetwork:
     while not isinstance(model, SpikingNetwork):
         inner = getattr(model, "_orig_mod", getattr(model, "module", None))
         if inner is None:
-            raise ValueError(f"{caller} expects a network of this package, got {type(model).__name__}.")
+            raise FieldError("model", f"{caller} expects a network of this package, got {type(model).__name__}.")
         model = inner
     return model
 
@@ -59,9 +60,10 @@ def check_as_configured(model: SpikingNetwork, caller: str) -> None:
     for name in names:
         problem = _difference(found.get(name), expected.get(name))
         if problem:
-            raise ValueError(
+            raise FieldError(
+                name or "model",
                 f"{caller} needs a network as its config builds it, but {name or 'the model'} {problem}; undo that, or "
-                "keep the network in PyTorch."
+                "keep the network in PyTorch.",
             )
 
 

@@ -13,6 +13,7 @@ from torch import nn
 from spikformer.data import DataSet
 from spikformer.data.splits import spread_samples
 from spikformer.engine import Engine
+from spikformer.errors import FieldError
 from spikformer.models.inspection import unwrap
 from spikformer.runs.trained import data_path, load_answering, open_data
 from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate_answers
@@ -47,14 +48,16 @@ def evaluate(
     """
     for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("max_samples", max_samples, 1)):
         if value is not None and value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}.")
+            raise FieldError(name, f"{name} must be at least {least}, got {value}.")
     network, opened = open_evaluated(model, data)
     if max_samples is not None:
         opened = opened.with_split(split, spread_samples(opened.split(split), max_samples))
     options = EvalOptions(batch_size=batch_size, workers=workers, strict=strict, on_batch=on_batch)
     if isinstance(network, Engine):
         if accelerator == "gpu":
-            raise ValueError("An engine runs on the CPU; leave the accelerator out, or evaluate the weights instead.")
+            raise FieldError(
+                "accelerator", "An engine runs on the CPU; leave the accelerator out, or evaluate the weights instead."
+            )
         engine = network
 
         def answer(inputs: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from types import NoneType
 from typing import Any
 
 from spikformer.card import Result
+from spikformer.errors import FileError
 from spikformer.io import read_bounded, read_json
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
@@ -158,7 +159,7 @@ class Run:
             if not all(isinstance(name, str) for name in values["class_names"]):
                 raise TypeError
         except (OSError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{self._description_file} is missing or damaged; `spikformer train` writes it.") from None
+            raise FileError(self._description_file, "is missing or damaged; `spikformer train` writes it.") from None
         return Description(**values)
 
     @property
@@ -167,7 +168,8 @@ class Run:
         try:
             return Recipe.from_dict(self.description.settings)
         except ValueError as error:
-            raise ValueError(f"{self._description_file} has settings that this version cannot use: {error}") from None
+            problem = f"has settings that this version cannot use: {error}"
+            raise FileError(self._description_file, problem, "unsupported") from None
 
     @property
     def metrics(self) -> Metrics:
@@ -184,9 +186,9 @@ class Run:
             if not all(_is_metric(name, value) for row in rows for name, value in row.items()):
                 raise ValueError
         except (KeyError, TypeError, ValueError, csv.Error):
-            raise ValueError(f"{path} is damaged; `spikformer train` writes it.") from None
+            raise FileError(path, "is damaged; `spikformer train` writes it.") from None
         if not rows or epochs != list(range(1, len(rows) + 1)):
-            raise ValueError(f"{path} is damaged: it should have a row for each epoch, starting at 1.")
+            raise FileError(path, "is damaged: it should have a row for each epoch, starting at 1.")
         return rows
 
     @property
@@ -197,7 +199,7 @@ class Run:
         try:
             return Results.from_dict(read_json(self.results_file))
         except (OSError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{self.results_file} is damaged; `spikformer train --resume` writes it again.") from None
+            raise FileError(self.results_file, "is damaged; `spikformer train --resume` writes it again.") from None
 
     def results_to_dict(self, results: Results) -> dict[str, Any]:
         """As plain data, with the paths of the weights and without figures that there are none of."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from spikformer.analysis.energy import measure_energy
 from spikformer.analysis.recorder import Record, record
 from spikformer.data import DataSet, read_sample
+from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.runs.folder import Run
 from spikformer.runs.trained import data_path, load_trained, open_data
@@ -116,7 +117,9 @@ def watch_samples(model: SpikingNetwork, data: DataSet, split: str, places: Sequ
     samples = data.split(split)
     for place in places:
         if not 0 <= place < len(samples):
-            raise ValueError(f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}.")
+            raise FieldError(
+                "place", f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}."
+            )
         label = data.class_names[int(samples.labels[place])]
         sample = samples[place]
         inputs = data.preprocessing.to_inputs(sample[None])

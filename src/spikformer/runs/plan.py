@@ -10,6 +10,7 @@ from torch import nn
 
 from spikformer.data import DataOptions, DataSet, open_for_model, options_of
 from spikformer.data.splits import spread_samples
+from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.runs.folder import Run
@@ -54,7 +55,7 @@ def make_plan(
     if isinstance(recipe, Recipe):
         name, published = "custom", recipe
         if output is None:
-            raise ValueError("A recipe without a name needs an output folder; pass output=….")
+            raise FieldError("output", "A recipe without a name needs an output folder; pass output=….")
     else:
         name = recipe or DEFAULT
         published = get_recipe(name)
@@ -64,10 +65,14 @@ def make_plan(
     writer.check_saved()
     began, own = writer.description, writer.recipe
     if recipe is not None and name != began.recipe:
-        raise ValueError(f"The run in {writer.path} is one of {began.recipe}, not {name}; leave the recipe out.")
+        raise FieldError(
+            "recipe", f"The run in {writer.path} is one of {began.recipe}, not {name}; leave the recipe out."
+        )
     longer = overrides.pop("epochs", own.epochs)
     if longer < own.epochs:
-        raise ValueError(f"The run in {writer.path} has {own.epochs} epochs, got {longer}; it can only have more.")
+        raise FieldError(
+            "epochs", f"The run in {writer.path} has {own.epochs} epochs, got {longer}; it can only have more."
+        )
     began_with, asked_for = (flat_settings(each.to_dict()) for each in (own, own.override(**overrides)))
     changed = [name for name, value in began_with.items() if asked_for.get(name) != value]
     if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
@@ -89,11 +94,15 @@ def open_planned(plan: Plan, fabric: Fabric) -> tuple[Recipe, DataSet]:
     """The data in the model's form, and the recipe with a model for as many classes and channels."""
     recipe, overridden = plan.recipe, plan.overridden
     if "validation_share" in overridden and "validation_share" not in options_of(recipe.data_set):
-        raise ValueError(f"{recipe.data_set} has a validation split of its own; leave validation_share out.")
+        raise FieldError(
+            "validation_share", f"{recipe.data_set} has a validation split of its own; leave validation_share out."
+        )
     if isinstance(plan.data, DataSet):
         data = plan.data
         if given := recipe.preprocessing.given():
-            raise ValueError(f"A data set of your own has its preprocessing; leave {', '.join(given)} out.")
+            raise FieldError(
+                next(iter(given)), f"A data set of your own has its preprocessing; leave {', '.join(given)} out."
+            )
     else:
         if not fabric.is_global_zero:
             fabric.barrier()  # rank 0 downloads and unpacks for all
@@ -108,7 +117,7 @@ def open_planned(plan: Plan, fabric: Fabric) -> tuple[Recipe, DataSet]:
     for name, value in decided.items():
         if f"model.{name}" in overridden and getattr(recipe.model, name) != value:
             given = getattr(recipe.model, name)
-            raise ValueError(f"model.{name} is {given}, but {data.name} has {value}; leave it out.")
+            raise FieldError(f"model.{name}", f"model.{name} is {given}, but {data.name} has {value}; leave it out.")
     return replace(recipe, model=recipe.model.override(**decided)), data
 
 

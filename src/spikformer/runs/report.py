@@ -16,6 +16,7 @@ from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.recorder import LayerTraces, Record, chosen_layer, stem_maps, trace_layer
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
+from spikformer.errors import FileError
 from spikformer.io import read_json
 from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
@@ -160,12 +161,12 @@ def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Tr
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
     if named != answered:
-        raise ValueError(
-            f"{recipe} names {named} classes, and {path.name} has {answered}; one of them is of another run."
+        raise FileError(
+            recipe, f"names {named} classes, and {path.name} has {answered}; one of them is of another run."
         )
     config = json.loads(json.dumps(model.config.to_dict()))  # as a file has it, lists for tuples
     if description["settings"].get("model") != config or tuple(description["class_names"]) != model.card.class_names:
-        raise ValueError(f"{path} holds another model than {recipe} describes; one of them is of another run.")
+        raise FileError(path, f"holds another model than {recipe} describes; one of them is of another run.", "unfit")
     return _Trained(kind, epoch, model, sha256)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 
 from spikformer.data import DataSet
+from spikformer.errors import FieldError, printable
 from spikformer.models import load
 from spikformer.runs.folder import Checkpoint, Results, Run
 from spikformer.runs.plan import Plan, fitting, make_plan, open_planned, own_network
@@ -22,7 +23,6 @@ from spikformer.runs.progress import Board, Event, Finished, Started, Stopped
 from spikformer.training import DivergedError, Epoch, Iteration, Recipe, Trainer, build_fabric, transfer_weights
 from spikformer.training.distributed import is_lost_peer, shut_down
 from spikformer.training.recipes import pretrained_on, recipe_warnings
-from spikformer.validation import printable
 from spikformer.visualise.accuracy import draw_curves
 
 
@@ -61,16 +61,18 @@ def train(
     """
     _check_counts(workers=workers, save_minutes=save_minutes)
     if resume and overwrite:
-        raise ValueError("--resume continues a run and --overwrite replaces it; give one of them.")
+        raise FieldError("resume", "--resume continues a run and --overwrite replaces it; give one of them.")
     if resume and from_weights is not None:
-        raise ValueError("--from starts a run and --resume continues one; give one of them.")
+        raise FieldError("from_weights", "--from starts a run and --resume continues one; give one of them.")
     if threads is not None:
         if threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}.")
+            raise FieldError("threads", f"threads must be at least 1, got {threads}.")
         torch.set_num_threads(threads)
     network = own_network(overrides)
     if network is not None and from_weights is not None:
-        raise ValueError("A network of your own has its weights; leave from_weights out, or fill it yourself.")
+        raise FieldError(
+            "from_weights", "A network of your own has its weights; leave from_weights out, or fill it yourself."
+        )
     plan = make_plan(recipe, data, output, resume=resume, overrides=overrides)
     fabric = build_fabric(plan.recipe.precision, accelerator=accelerator, devices=devices, nodes=nodes)
     report = on_event if on_event is not None and fabric.is_global_zero else lambda _: None
@@ -106,7 +108,7 @@ def train(
 def _check_counts(**counts: float) -> None:
     for name, value in counts.items():
         if value < 0:
-            raise ValueError(f"{name} must be at least 0, got {value:g}.")
+            raise FieldError(name, f"{name} must be at least 0, got {value:g}.")
 
 
 def _prepare(plan: Plan, trainer: Trainer, from_weights: Path | None, *, overwrite: bool) -> list[str]:
@@ -129,7 +131,7 @@ def _prepare(plan: Plan, trainer: Trainer, from_weights: Path | None, *, overwri
     if from_weights is not None:
         warnings.append(f"{from_weights}: {transfer_weights(load(from_weights), trainer.model)}.")
     elif plan.name != "custom" and (source := pretrained_on(plan.name)):
-        raise ValueError(f"{plan.name} starts from weights trained on {source}; give them with --from.")
+        raise FieldError("from_weights", f"{plan.name} starts from weights trained on {source}; give them with --from.")
     if rank0:
         writer.open_new(overwrite=overwrite)
         writer.check_room(trainer.model)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
+from spikformer.errors import FieldError
 from spikformer.models.inspection import eval_mode, unwrap
 
 
@@ -73,7 +74,9 @@ def evaluate_answers(
     options = options or EvalOptions()
     num_classes = len(resting)
     if len(data.class_names) > num_classes:
-        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model has {num_classes}.")
+        raise FieldError(
+            "num_classes", f"{data.name} has {len(data.class_names)} classes, but this model has {num_classes}."
+        )
     device, world_size = resting.device, options.world_size
     loader = Loader(
         data,
@@ -103,7 +106,7 @@ def evaluate_answers(
             torch.distributed.all_reduce(value)
     count = int(totals["count"]) if totals else 0
     if not count:
-        raise ValueError(f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
+        raise FieldError("data", f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
     return Evaluation(
         loss=float(totals["loss"]) / count,
         top1=int(totals["steps"][-1]) / count,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.training.recipe import Recipe
 
@@ -83,7 +84,7 @@ def transfer_weights(source: SpikingNetwork, model: SpikingNetwork) -> Transfer:
         if name in theirs and theirs[name].shape == tensor.shape and (same_classes or not name.startswith("head."))
     ]
     if not any(name.startswith(("stem.", "blocks.")) and ours[name].ndim > 1 for name in loaded):
-        raise ValueError("The weights share no layer with this model: its width and channels must be alike.")
+        raise FieldError("model", "The weights share no layer with this model: its width and channels must be alike.")
     for name in loaded:
         ours[name].copy_(theirs[name])
     new, unused = (name for name in ours if name not in loaded), (name for name in theirs if name not in ours)
@@ -102,6 +103,6 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> None:
         matching = [name for name in parameters if fnmatchcase(name, pattern)]
         if not matching:
             some = _listed(tuple(parameters))
-            raise ValueError(f"freeze: no parameter matches {pattern!r}; names are such as {some}.")
+            raise FieldError("freeze", f"freeze: no parameter matches {pattern!r}; names are such as {some}.")
         for name in matching:
             parameters[name].requires_grad_(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from sys import float_info
 from typing import Any, Literal, get_args
@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.data.options import PreprocessingOptions
+from spikformer.errors import FieldError, did_you_mean, printable, shown
 from spikformer.models.registry import architecture_of, get_architecture
-from spikformer.validation import FieldError, check_fields, choice, count, did_you_mean, flag, number, printable, shown
+from spikformer.validation import check_fields, choice, count, flag, number
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Optimiser = Literal["adamw", "sgd", "lamb", "muon"]
@@ -165,15 +166,21 @@ class Recipe:
         if names != set(values):
             wrong = min(names ^ set(values))
             raise FieldError(wrong, f"A recipe {'lacks' if wrong in names else 'has no'} field {shown(wrong)}.")
-        try:
-            config_type = get_architecture(values.pop("architecture")).config_type
-            parts: dict[str, Any] = {"model": config_type.from_dict(values["model"])}
-            parts["augmentation"] = Augmentation(**values["augmentation"])
-            parts["preprocessing"] = PreprocessingOptions(**values["preprocessing"])
-        except (TypeError, OverflowError) as error:
-            raise ValueError(
-                f"A recipe's architecture, {', '.join(_PARTS)} must hold their fields; {printable(error)}."
-            ) from None
+        architecture = values.pop("architecture")
+        if not isinstance(architecture, str):
+            raise FieldError("architecture", f"architecture must be a name, got {shown(architecture)}.")
+        config_type = get_architecture(architecture).config_type
+        makers: dict[str, Callable[[Any], Any]] = {
+            "model": config_type.from_dict,
+            "augmentation": lambda given: Augmentation(**given),
+            "preprocessing": lambda given: PreprocessingOptions(**given),
+        }
+        parts = {}
+        for part, make in makers.items():
+            try:
+                parts[part] = make(values[part])
+            except (TypeError, OverflowError) as error:
+                raise FieldError(part, f"A recipe's {part} must hold its fields; {printable(error)}.") from None
         return cls(**values | parts)
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from spikformer.data import DataSet, Loader
 from spikformer.data.augmentation import Augmenter
 from spikformer.data.loader import Batch
+from spikformer.errors import FieldError, FileError
 from spikformer.layers.sync_norm import sync_norms
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
@@ -63,7 +64,9 @@ class Trainer:
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
         if model is not None and model.config != recipe.model:
-            raise ValueError("The model's config must be the recipe's; pass recipe.override(model=model.config).")
+            raise FieldError(
+                "model", "The model's config must be the recipe's; pass recipe.override(model=model.config)."
+            )
         self.model = build_model(recipe.model) if model is None else model
         self.model.card = data.card(self.model.card.architecture)
         freeze(self.model, recipe.freeze)
@@ -83,9 +86,10 @@ class Trainer:
         )
         self.iterations_per_epoch = len(self._loader) // recipe.accumulate
         if not self.iterations_per_epoch:
-            raise ValueError(
+            raise FieldError(
+                "batch_size",
                 f"Training needs at least one batch of {recipe.batch_size} samples, but {data.name} has "
-                f"{len(data.split('train'))} for train."
+                f"{len(data.split('train'))} for train.",
             )
 
     def start(self, saved: SavedState | None = None) -> None:
@@ -108,7 +112,9 @@ class Trainer:
             try:
                 self._scaler.load_state_dict(saved.scaler)
             except (KeyError, RuntimeError):
-                raise ValueError(f"{saved.path} has a damaged loss scaler; start again with --overwrite.") from None
+                raise FileError(
+                    saved.path, "has a damaged loss scaler; start again with --overwrite.", at="scaler"
+                ) from None
 
     @property
     def average(self) -> SpikingNetwork | None:
@@ -262,9 +268,10 @@ class Trainer:
         """Samples that one process takes at once."""
         parts = self.fabric.world_size * self.recipe.accumulate
         if self.recipe.batch_size % parts:
-            raise ValueError(
+            raise FieldError(
+                "batch_size",
                 f"batch_size must be a multiple of devices times accumulate, got {self.recipe.batch_size} for "
-                f"{self.fabric.world_size} × {self.recipe.accumulate}."
+                f"{self.fabric.world_size} × {self.recipe.accumulate}.",
             )
         return self.recipe.batch_size // parts
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from spikformer.config import Surrogate
+from spikformer.errors import FieldError
 from spikformer.neurons.functional import Dynamics, surrogate_gradient
 from spikformer.visualise.mosaic import enlarged, fitted, mosaic, tile_side
 from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
@@ -70,26 +71,29 @@ def attended(picture: np.ndarray, grid: np.ndarray) -> np.ndarray:
 def received_attention(maps: np.ndarray) -> np.ndarray:
     """How much each token is looked at, [N]: the mean over those that look, and over heads, of maps [h?, N, N]."""
     if maps.ndim not in (2, 3) or maps.shape[-1] != maps.shape[-2]:
-        raise ValueError(f"Attention is [N, N] or [heads, N, N], from tokens to tokens, got {list(maps.shape)}.")
+        raise FieldError(
+            "maps", f"Attention is [N, N] or [heads, N, N], from tokens to tokens, got {list(maps.shape)}."
+        )
     return maps.mean(axis=tuple(range(maps.ndim - 1)))
 
 
 def to_grid(tokens: np.ndarray, height: int, width: int) -> np.ndarray:
     """Tokens [N] where they lie on the image, [height, width]: row by row, as the stem flattens its map."""
     if tokens.shape != (height * width,):
-        raise ValueError(f"A grid of {height}×{width} has {height * width} tokens, got {list(tokens.shape)}.")
+        raise FieldError("tokens", f"A grid of {height}×{width} has {height * width} tokens, got {list(tokens.shape)}.")
     return tokens.reshape(height, width)
 
 
 def _check_maps(picture: np.ndarray, maps: np.ndarray) -> None:
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or picture.size == 0:
-        raise ValueError(f"The picture is uint8 [H, W, 3], got {picture.dtype} {list(picture.shape)}.")
+        raise FieldError("picture", f"The picture is uint8 [H, W, 3], got {picture.dtype} {list(picture.shape)}.")
     if maps.ndim != 4 or maps.size == 0:
-        raise ValueError(f"Maps are [rows, columns, n_h, n_w], one at least, got {list(maps.shape)}.")
+        raise FieldError("maps", f"Maps are [rows, columns, n_h, n_w], one at least, got {list(maps.shape)}.")
     if not (maps >= 0).all() or np.isinf(maps).any():
-        raise ValueError(
+        raise FieldError(
+            "maps",
             "Maps are finite and not negative; "
-            f"these go from {maps.min():g} to {maps.max():g}. Take the absolute value of a map with a sign."
+            f"these go from {maps.min():g} to {maps.max():g}. Take the absolute value of a map with a sign.",
         )
 
 
@@ -106,7 +110,7 @@ def stand_in(surrogate: Surrogate, x: Tensor, alpha: float) -> Tensor:
 def surrogate_figure(alpha_by_name: Mapping[Surrogate, float]) -> Figure:
     """Each smooth step beside its gradient, over the membrane's distance from the threshold."""
     if not alpha_by_name:
-        raise ValueError("There is no surrogate to draw; give at least one with its α.")
+        raise FieldError("alpha_by_name", "There is no surrogate to draw; give at least one with its α.")
     for name, alpha in alpha_by_name.items():
         Dynamics(surrogate=name, alpha=alpha)  # raises for what no neuron could have
     figure = new_figure(8.4, 3.4, "Surrogates of the spike's step, and their gradients.")
@@ -208,10 +212,12 @@ def _power_of_ten(exponent: int) -> str:
 
 def _check_products(values: Mapping[str, np.ndarray]) -> None:
     if not values:
-        raise ValueError("There are no products to draw; give samples of at least one attention variant.")
+        raise FieldError("values", "There are no products to draw; give samples of at least one attention variant.")
     for name, samples in values.items():
         if samples.size == 0 or not np.isfinite(samples).all():
-            raise ValueError(f"The products of {name} should be finite numbers, one at least; got {_wrong(samples)}.")
+            raise FieldError(
+                "values", f"The products of {name} should be finite numbers, one at least; got {_wrong(samples)}."
+            )
 
 
 def _wrong(samples: np.ndarray) -> str:

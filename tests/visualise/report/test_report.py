@@ -1,13 +1,13 @@
 """The page as text: complete, self-contained, escaped, written whole or not at all."""
 
 import os
-import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from tests.faults import BROKEN, FULL, fail_each
+from tests.mistakes import mistake
 
 from spikformer.validation import SILENT
 from spikformer.visualise.report import check_report_path, render_report, write_report
@@ -198,12 +198,12 @@ def test_the_file_is_whole_or_untouched(make_run, report_of, tmp_path: Path) -> 
     [("", IsADirectoryError), ("missing/report.html", FileNotFoundError), ("metrics.csv", ValueError)],
 )
 def test_a_place_that_cannot_be_is_an_error(tmp_path: Path, name: str, error: type[Exception]) -> None:
-    with pytest.raises(error, match=re.escape(str(tmp_path))):
+    with mistake(error, tmp_path):
         check_report_path(tmp_path / name)
 
 
 def test_a_place_that_cannot_be_written_is_an_error() -> None:
-    with pytest.raises(OSError, match=r"/proc/report.html"):
+    with mistake(OSError, "/proc/report.html"):
         check_report_path(Path("/proc/report.html"))
 
 

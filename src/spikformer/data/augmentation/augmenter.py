@@ -13,6 +13,7 @@ from torch.nn.functional import one_hot
 
 from spikformer.data.augmentation.policy import COLOUR, Augmentation
 from spikformer.data.dataset import DataSet
+from spikformer.errors import FieldError
 
 
 class Augmenter:
@@ -113,29 +114,39 @@ class Augmenter:
         if samples.ndim != (5 if events else 4) or (samples.dtype != torch.uint8 and not events):
             wanted = "frames [B, T, 2, H, W]" if events else "images [B, C, H, W] of uint8"
             got = f"{list(samples.shape)} of {str(samples.dtype).removeprefix('torch.')}"
-            raise ValueError(f"Samples of {self.data.name} must be {wanted}, got {got}; hand them over as stored.")
+            raise FieldError(
+                "samples", f"Samples of {self.data.name} must be {wanted}, got {got}; hand them over as stored."
+            )
 
 
 def _check_suits(augmentation: Augmentation, data: DataSet) -> None:
     if augmentation.flip and not data.can_mirror:
-        raise ValueError(
+        raise FieldError(
+            "flip",
             f"flip must be 0 for {data.name}, where left and right mean something, got {augmentation.flip!r}; "
-            "leave mirror images out."
+            "leave mirror images out.",
         )
     if data.events:
         idle = [name for name in ("crop_scale", "color_jitter") if getattr(augmentation, name)]
         if idle:
-            raise ValueError(f"{idle[0]} is for pictures, and {data.name} has recordings of events; leave it out.")
+            raise FieldError(
+                idle[0], f"{idle[0]} is for pictures, and {data.name} has recordings of events; leave it out."
+            )
         steps = data.preprocessing.time_steps
         if augmentation.num_frames is not None and steps is not None and augmentation.num_frames > steps:
-            raise ValueError(f"num_frames must be at most the {steps} of a recording, got {augmentation.num_frames}.")
+            raise FieldError(
+                "num_frames", f"num_frames must be at most the {steps} of a recording, got {augmentation.num_frames}."
+            )
     elif augmentation.num_frames is not None:
-        raise ValueError(f"num_frames is for recordings of events, and {data.name} has pictures; leave it out.")
+        raise FieldError(
+            "num_frames", f"num_frames is for recordings of events, and {data.name} has pictures; leave it out."
+        )
     colours = [name for name in augmentation.operations if name in COLOUR]
     if data.events and colours:
-        raise ValueError(
+        raise FieldError(
+            "operations",
             f"operations for {data.name} must not touch colour, because events have none, got {colours[0]!r}; "
-            "rotate, shear, translate or cut out instead."
+            "rotate, shear, translate or cut out instead.",
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from spikformer.analysis.energy import EnergyReport
 from spikformer.analysis.firing import FiringReport
 from spikformer.analysis.recorder import LayerTraces
+from spikformer.errors import FieldError
 from spikformer.paper import PaperRow
 from spikformer.training.evaluation import Evaluation
 
@@ -89,11 +90,12 @@ class Run:
 
     def __post_init__(self) -> None:
         if not self.history:
-            raise ValueError(f"The run {self.name} has no finished epoch to report.")
+            raise FieldError("history", f"The run {self.name} has no finished epoch to report.")
         rows, names = len(self.evaluation.confusion), len(self.class_names)
         if rows != names:
-            raise ValueError(
-                f"The run {self.name} names {names} classes, and its confusion has {rows}; name all of them."
+            raise FieldError(
+                "class_names",
+                f"The run {self.name} names {names} classes, and its confusion has {rows}; name all of them.",
             )
 
     @property
@@ -132,7 +134,7 @@ class Report:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("A report needs a run; give at least one.")
+            raise FieldError("runs", "A report needs a run; give at least one.")
         names = [run.name for run in self.runs]
         if len(set(names)) < len(names):
-            raise ValueError(f"Runs of a report have names of their own, got {', '.join(names)}.")
+            raise FieldError("runs", f"Runs of a report have names of their own, got {', '.join(names)}.")
