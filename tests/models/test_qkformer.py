@@ -11,7 +11,7 @@ from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.config import MSQKFormerConfig, QKFormerConfig
 from spikformer.layers.linear import batch_invariant
 from spikformer.models import QKFormer, SpikingNetwork, build_model
-from spikformer.runs.verify import batch_invariance
+from spikformer.runs.checks import batch_invariance
 from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
