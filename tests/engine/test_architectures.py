@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.engine.drawn import assert_same_bits
-from tests.engine.test_engine import assert_as_recorded, differing_spikes
+from tests.engine.test_engine import assert_as_recorded
 from tests.engine.test_interpreter import flat
 from tests.mistakes import field_error, file_error
 from torch import Tensor
@@ -23,6 +23,7 @@ from spikformer.engine.ops import Convolve
 from spikformer.engine.program import Program
 from spikformer.engine.reference import membranes_reference
 from spikformer.models import SpikingNetwork, build_model
+from spikformer.runs.checks import differing_spikes
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "golden" / "family"
 

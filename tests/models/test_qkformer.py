@@ -13,7 +13,7 @@ from spikformer.config import MSQKFormerConfig, QKFormerConfig
 from spikformer.errors import FieldError
 from spikformer.layers.linear import batch_invariant
 from spikformer.models import QKFormer, SpikingNetwork, build_model
-from spikformer.runs.verify import batch_invariance
+from spikformer.runs.checks import batch_invariance
 
 pytestmark = pytest.mark.core
 

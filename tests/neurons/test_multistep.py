@@ -11,7 +11,7 @@ from tests.mistakes import field_error, mistake
 
 from spikformer import _native
 from spikformer.neurons import IF, LIF, PLIF, Dynamics, SpikingNeuron, native, reference, surrogate_gradient
-from spikformer.runs.verify import run_by_steps
+from spikformer.runs.checks import run_by_steps
 
 pytestmark = pytest.mark.core
 
