@@ -125,7 +125,7 @@ def _sew_resnet(shared: dict[str, Any], patch_size: int) -> Callable[[int], Size
     halvings = _halvings(patch_size)
     full = halvings <= _FULL_STEM_HALVINGS
     num_stages = halvings + 1 if full else halvings - 1
-    stem = {"stem_kernel_size": 3, "stem_stride": 1, "stem_pool": False} if full else {}
+    stem: dict[str, Any] = {"stem_kernel_size": 3, "stem_stride": 1, "stem_pool": False} if full else {}
 
     def make(width: int) -> SEWResNetConfig:
         widths = tuple(width << stage for stage in range(num_stages))
