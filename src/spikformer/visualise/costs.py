@@ -66,7 +66,7 @@ def _draw_point(axes: Axes, line: Line, accuracy: str, cost: _Cost, style: dict[
     right, spent = line.figure(accuracy), line.figure(cost.name)
     if right is None or spent is None:
         return
-    spread = {
+    spread: dict[str, Any] = {
         "xerr": None if spent.std is None else [cost.scale * spent.std],
         "yerr": None if right.std is None else [100 * right.std],
     }
