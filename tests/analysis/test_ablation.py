@@ -40,7 +40,7 @@ def accuracies(grid: str, config: ModelConfig, data_set: str, *, events: bool = 
 SPIKFORMERS = [name for name in list_models() if isinstance(get_preset(name).config, ModelConfig)]
 
 
-@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("grid", [*GRIDS, "architecture"])
 def test_the_grids_are_those_of_spikformer(grid: str) -> None:
     config = get_preset("spikingformer_4_384_cifar10").config
     with field_error("config", "Spikingformer"):
@@ -70,6 +70,15 @@ def test_nothing_else_varies(grid: str) -> None:
             field.name for field in fields(CIFAR10) if getattr(CIFAR10, field.name) != getattr(changed, field.name)
         }
         assert differs <= allowed
+
+
+def test_architectures_are_whole_configs_of_their_own() -> None:
+    rows = variants("architecture", DIGITS, "digits")
+    made = [row.applied_to(CIFAR10) for row in rows]
+    assert made == [row.config for row in rows]
+    assert len({type(config) for config in made}) == 8
+    assert all(row.overrides == {} and row.paper is None for row in rows)
+    assert varied_fields("architecture") == ("attention", "pool_after")
 
 
 def test_fields_without_effect_under_a_variant_are_put_back() -> None:
@@ -180,7 +189,7 @@ def test_who_may_set_what_varies() -> None:
 def test_an_unknown_grid_is_answered_with_the_nearest() -> None:
     with unknown_name("ablation", "atention", suggestion="attention"):
         check_grid("atention")
-    with unknown_name("ablation", "x", "attention", "time_steps", "neuron", "size"):
+    with unknown_name("ablation", "x", "attention", "time_steps", "neuron", "size", "architecture"):
         check_grid("x")
 
 

@@ -245,6 +245,25 @@ def test_what_every_cell_would_complain_of_is_said_once(tmp_path: Path) -> None:
     assert mistake.count("\n") == 1
 
 
+def test_architectures_are_trained_measured_and_drawn(tmp_path: Path) -> None:
+    """One that the engine runs and one that it does not, at the same small size."""
+    words = ("--only", "maxformer", "max_resnet", "--seeds", 0, "--max-samples", 128, "--output", tmp_path, *SMALL[:4])
+    output, _ = call("ablate", "architecture", *words, "--epochs", 1, "--json")
+    maxformer, resnet = json.loads(output)["variants"]
+    assert (maxformer["name"], resnet["name"]) == ("maxformer", "max_resnet")
+    for line in (maxformer, resnet):
+        assert line["model"]["image_size"] == [8, 8]
+        assert 0 < line["last_accuracy"]["mean"] < 1
+        assert 0 < line["entrywise_energy_mj"]["mean"] <= line["strict_energy_mj"]["mean"]
+    assert maxformer["engine_ms"]["mean"] > 0
+    assert resnet["engine_ms"] is None
+    assert (tmp_path / "ablation.png").read_bytes().startswith(b"\x89PNG")
+    trained = sf.load(tmp_path / "maxformer" / "seed_0" / "last.safetensors")
+    assert (trained.card.architecture, trained.card.recipe) == ("maxformer", "spikformer_tiny_digits")
+    _, mistake = call("ablate", "architecture", "--model.pool-after", "norm", "--output", tmp_path / "other", code=2)
+    assert "pool_after" in mistake
+
+
 def test_help_says_what_each_grid_is() -> None:
     text = " ".join(call("ablate", "--help")[0].split())
     for words in (

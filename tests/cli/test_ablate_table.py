@@ -1,6 +1,7 @@
 """What came out, as people read it: one unit a column, the paper beside it, and no column that is empty."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,21 @@ def test_files_have_every_cell(tmp_path: Path) -> None:
     ]
     assert [row["last_test_accuracy"] for row in rows] == ["0.8", "", "0.9"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ablation.csv", "ablation.png", "ablation.svg"]
+
+
+def test_architectures_have_every_convention_and_the_engine(tmp_path: Path, capsys, monkeypatch) -> None:
+    costs = {"strict_energy_mj": 0.9, "entrywise_energy_mj": 0.6, "engine_ms": 0.31}
+    first = finished("spikformer", 0, 0.94)
+    cells = [replace(first, figures={**first.figures, **costs}), finished("max_resnet", 0, 0.9)]
+    comparison = compare(tmp_path, "architecture", "spikformer_tiny_digits", "digits", *cells)
+    lines = shown(comparison, capsys, monkeypatch)
+    assert lines[0] == "Last Best Params OPs Energy Strict Entrywise Engine"
+    assert lines[2] == "spikformer 1 94.00 95.00 9.32 710 500 900 600 0.31"
+    assert lines[3] == "max_resnet 1 90.00 91.00 9.32 710 500 – – –"
+    comparison.write()
+    row, _ = csv.DictReader((tmp_path / "ablation.csv").read_text().splitlines())
+    assert (row["strict_energy_mj"], row["engine_ms"]) == ("0.9", "0.31")
+    first, second = comparison.to_dict()["variants"]
+    assert first["engine_ms"]["mean"] == 0.31
+    assert second["engine_ms"] is None
+    assert second["model"]["widths"] == (32, 64)

@@ -1,7 +1,7 @@
 """Ablations: what each grid varies, and how the cells of several seeds become one line.
 
     for variant in variants("attention", config, "cifar10"):
-        config.override(**variant.overrides)
+        variant.applied_to(config)
 
 Training the cells is up to the caller; this file knows what they are, what the paper found, and how to summarise.
 """
@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
+from spikformer.analysis.architectures import sized_like
 from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.errors import FieldError, UnknownNameError
 from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
 from spikformer.presets import get_preset
 
-Grid = Literal["attention", "time_steps", "neuron", "size"]
+Grid = Literal["attention", "time_steps", "neuron", "size", "architecture"]
 Outcome = Literal["finished", "diverged", "failed"]
 
 # The paper's, then our controls: no mixing of tokens, and Q and K that never learn.
@@ -31,6 +32,7 @@ _VARIED: dict[Grid, tuple[str, ...]] = {
     "time_steps": ("time_steps",),
     "neuron": ("neuron",),
     "size": (),  # relative to the recipe's, which may be overridden
+    "architecture": ("attention", "pool_after"),
 }
 
 
@@ -55,8 +57,13 @@ class Variant(NamedTuple):
 
     name: str
     overrides: dict[str, Any]
-    """Of a ModelConfig."""
+    """Of the recipe's ModelConfig."""
     paper: PaperFigure | None
+    config: NetworkConfig | None = None
+    """Of another architecture, in place of the recipe's and of overrides."""
+
+    def applied_to(self, config: NetworkConfig) -> NetworkConfig:
+        return self.config or config.override(**self.overrides)
 
 
 def check_grid(word: str) -> Grid:
@@ -73,12 +80,14 @@ def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
 
 
 def variants(grid: Grid, config: NetworkConfig, data_set: str, *, events: bool = False) -> list[Variant]:
-    """The rows of a grid for a recipe's model, a Spikformer: the grids are its paper's.
+    """The rows of a grid for a recipe's model, a Spikformer: most grids are its paper's.
 
     Of `events`, time steps are frames, and no more than the recipe's.
     """
     if not isinstance(config, ModelConfig):
-        raise FieldError("config", f"The ablations of the paper vary a Spikformer, got a {config.title}.")
+        raise FieldError("config", f"Ablations start from the recipe of a Spikformer, got a {config.title}.")
+    if grid == "architecture":
+        return [Variant(name, {}, None, sized) for name, sized in sized_like(config).items()]
     makers = {
         "attention": lambda: {word: _with_attention(word) for word in _ATTENTIONS},
         "time_steps": lambda: _with_time_steps(config, data_set, events),

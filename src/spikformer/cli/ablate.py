@@ -5,11 +5,13 @@
     time_steps   1, 2, 4, 6 as in Tab. 5; of events a quarter, half and all of the recipe's frames, and the paper's
     neuron       lif, if, plif
     size         the paper's depths and widths (Tab. 2 and 3); for other models half and all of both
+    architecture a network of each, with about as many parameters, the same neurons and as many tokens
 
 A cell is a run folder, OUTPUT/VARIANT/seed_N. The same command again continues where it was: finished cells are kept,
 others resume. More seeds may be added later.
 
 Example: spikformer ablate attention
+Example: spikformer ablate architecture --only spikformer maxformer --seeds 0 1
 Example: spikformer ablate time_steps spikformer_small_cifar10 --data DIR --seeds 0 1 --only 1 4 --epochs 8
 """
 
@@ -40,7 +42,7 @@ from spikformer.training.recipes import DEFAULT, get_recipe
 @dataclass(frozen=True)
 class Options:
     grid: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GRID")]
-    """What varies: attention, time_steps, neuron or size."""
+    """What varies: attention, time_steps, neuron, size or architecture."""
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = DEFAULT
     """A recipe; most are named after their model."""
     data: Path | None = None
@@ -74,7 +76,7 @@ def parse(arguments: list[str]) -> Options:
     elif {"-h", "--help"} & set(arguments):
         grid = "attention"
     else:
-        raise ValueError("The grid comes first: spikformer ablate attention, time_steps, neuron or size.")
+        raise ValueError("The grid comes first: spikformer ablate attention, time_steps, neuron, size or architecture.")
     name = words[1] if len(words) > 1 else DEFAULT
     default = Options(grid=grid, recipe=name, settings=get_recipe(name))
     options: Options = parse_options(Options, "ablate", __doc__, arguments, default=default)
@@ -215,6 +217,12 @@ def _columns(comparison: Comparison, lines: Sequence[Line]) -> dict[str, Callabl
         "OPs\nM": _mean("operations", 1e-6),
         f"Energy\n{unit}": _mean("energy_mj", per_mj),
     }
+    if comparison.grid == "architecture":
+        columns |= {
+            f"Strict\n{unit}": _mean("strict_energy_mj", per_mj),
+            f"Entrywise\n{unit}": _mean("entrywise_energy_mj", per_mj),
+            "Engine\nms": _mean("engine_ms", 1.0),
+        }
     if comparison.grid == "attention":
         columns |= {"QKV\nM": _mean("attention_operations", 1e-6), "QKV\nµJ": _mean("attention_energy_mj", 1e3)}
     columns["Paper\n%"] = _printed_accuracy
@@ -242,6 +250,11 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
     ]
     if comparison.grid == "attention":
         notes.append("QKV: the product of Q, K and V in one block.")
+    if comparison.grid == "architecture":
+        notes.append(
+            "Strict, entrywise: the energy by those conventions. Engine: one sample on one thread of this machine; – "
+            "where the engine does not run the network."
+        )
     models = {line.variant.paper.model for line in lines if line.variant.paper}
     if len(models) == 1:  # a size has its own
         notes.append(f"The paper's figures are of {models.pop()}.")

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.data import DataSet
-from spikformer.engine import Engine, OpProfile
+from spikformer.engine import Engine, OpProfile, compile_engine
 from spikformer.engine.autotune import KINDS, density_thresholds
 from spikformer.engine.native import usable_threads
 from spikformer.errors import FieldError
@@ -22,8 +24,10 @@ from spikformer.io import keep_freed_memory
 from spikformer.models import SpikingNetwork
 from spikformer.runs.evaluate import open_evaluated
 from spikformer.runs.measure import prepared_batches
+from spikformer.runs.trained import data_path, open_data
 
 _FEWEST = 5  # calls, however long they take
+_LATENCY_SAMPLES, _LATENCY_SECONDS = 16, 0.05  # and for each of them
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,22 @@ def bench(
         return Benchmark("PyTorch", threads, speeds, None, [])
     layers = _least_disturbed(network, inputs)
     return Benchmark(f"engine, {network.instructions}", threads, speeds, _thresholds(network), layers)
+
+
+def engine_latency_ms(weights: Path, data: Path | None = None) -> float | None:
+    """Of a weights file: the engine with one sample on one thread, the mean over several of the fastest call of each.
+
+    None for networks that the engine does not run, and where there is no native core. One thread, so that networks
+    which are measured side by side do not wait for each other.
+    """
+    try:
+        engine = compile_engine(weights, 1)
+    except (ValueError, ImportError):
+        return None
+    opened = open_data(engine, data or data_path(weights))
+    split = next(name for name in ("test", "validation", "train") if name in opened.splits)
+    samples = prepared_batches(opened, split, _LATENCY_SAMPLES, 1)
+    return fmean(measure_speed(partial(engine, sample), 1, _LATENCY_SECONDS).fastest_ms for sample in samples)
 
 
 def measure_speed(call: Callable[[], Any], batch_size: int, seconds: float) -> Speed:

@@ -21,6 +21,7 @@ from spikformer.io import read_json, write_atomically
 from spikformer.runs.folder import Run
 from spikformer.training.recipe import Recipe, flat_settings
 from spikformer.visualise.accuracy import ablation_figure
+from spikformer.visualise.costs import cost_figure
 from spikformer.visualise.style import save_figure
 
 _RESULT = "cell.json"
@@ -119,7 +120,7 @@ class AblationFolder:
         return [self._cell(row, seed) for seed in dict.fromkeys(seeds) for row in rows]
 
     def _cell(self, variant: Variant, seed: int) -> Cell:
-        settings = replace(self.settings, model=self.settings.model.override(**variant.overrides), seed=seed)
+        settings = replace(self.settings, model=variant.applied_to(self.settings.model), seed=seed)
         return Cell(variant.name, seed, self.path / variant.name / f"seed_{seed}", self.recipe, settings)
 
     def existing(self) -> list[Cell]:
@@ -158,7 +159,10 @@ class AblationFolder:
         return {"grid": self.grid, "recipe": self.recipe, "from": start}
 
 
-_COSTS = ("parameters", "operations", "energy_mj", "attention_operations", "attention_energy_mj")
+_COSTS = (
+    *("parameters", "operations", "energy_mj", "strict_energy_mj", "entrywise_energy_mj", "engine_ms"),
+    *("attention_operations", "attention_energy_mj"),
+)
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,8 @@ class Comparison:
     def write(self) -> None:
         """Write the table of cells and the picture."""
         write_atomically(self.files["csv"], self._as_csv().encode())
-        figure = ablation_figure(
+        draw = cost_figure if self.grid == "architecture" else ablation_figure
+        figure = draw(
             self.lines,
             f"last_{self.split}_accuracy",
             title=f"{self.grid.replace('_', ' ')}: {self.recipe}",
@@ -234,6 +239,7 @@ class Comparison:
         return {
             "name": line.variant.name,
             "overrides": line.variant.overrides,
+            "model": line.variant.config and line.variant.config.to_dict(),
             "paper": paper and asdict(paper),
             "cells": [vars(cell) for cell in line.cells],
             **{

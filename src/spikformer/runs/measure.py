@@ -64,7 +64,7 @@ def prepared_batches(data: DataSet, split: str, max_samples: int, batch_size: in
 
 
 def measure_cost(run: Run, data: Path | None = None, accelerator: Accelerator = "auto") -> dict[str, float]:
-    """Parameters, and operations and energy of one sample by the paper's convention.
+    """Parameters, and operations and energy of one sample by the paper's convention; its energy by the others, too.
 
     Those of attention are of one block, as in the paper's Tab. 1; a network without any has none.
     """
@@ -77,6 +77,8 @@ def measure_cost(run: Run, data: Path | None = None, accelerator: Accelerator = 
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "operations": sum(report.operations("paper")),
         "energy_mj": report.energy_mj("paper"),
+        "strict_energy_mj": report.energy_mj("strict"),
+        "entrywise_energy_mj": report.energy_mj("entrywise"),
         "attention_operations": sum(map(sum, attention)) / blocks,
         "attention_energy_mj": sum(map(report.energy_pj, attention)) / blocks / 1e9,
     }

@@ -20,6 +20,7 @@ from typing import Literal
 
 from spikformer.analysis.ablation import CellResult
 from spikformer.io import keep_freed_memory
+from spikformer.runs.bench import engine_latency_ms
 from spikformer.runs.cells import Cell
 from spikformer.runs.folder import Results, Run
 from spikformer.runs.measure import measure_cost
@@ -194,7 +195,9 @@ def _train_and_measure(cell: Cell, options: CellOptions, stop: Callable[[], bool
     if run.results is None:
         return None
     cost = measure_cost(run, data=options.data, accelerator=options.accelerator)
-    return CellResult(cell.variant, cell.seed, "finished", _figures(run.results) | cost)
+    latency_ms = engine_latency_ms(run.weights, data=options.data)
+    speed = {} if latency_ms is None else {"engine_ms": latency_ms}
+    return CellResult(cell.variant, cell.seed, "finished", _figures(run.results) | cost | speed)
 
 
 def _figures(results: Results) -> dict[str, float]:
