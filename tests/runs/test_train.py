@@ -86,6 +86,19 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     assert same_weights(resumed.last, whole[0].last)
 
 
+def test_a_run_with_a_teacher_resumes_to_the_same_weights(
+    whole: tuple[Run, list[Event]], digits: DataSet, tmp_path: Path
+) -> None:
+    taught = train(data=digits, output=tmp_path / "taught", teacher=whole[0].path, **SMALL)
+    assert taught.recipe.distillation == 0.5
+    assert not same_weights(taught.last, whole[0].last)
+    train(data=digits, output=tmp_path / "stopped", teacher=whole[0].path, stop=lambda: True, **SMALL)
+    resumed = train(data=digits, output=tmp_path / "stopped", resume=True)
+    assert same_weights(resumed.last, taught.last)
+    weighed = train(data=digits, output=tmp_path / "weighed", teacher=whole[0].weights, distillation=0.9, **SMALL)
+    assert weighed.recipe.distillation == 0.9
+
+
 def test_a_recipe_of_ones_own_needs_a_folder(digits: DataSet, tmp_path: Path) -> None:
     recipe = get_recipe("spikformer_tiny_digits").override(**SMALL | {"epochs": 1})
     with field_error("output"):
@@ -131,6 +144,11 @@ MISTAKES: dict[str, Callable[[Path, Path], object]] = {
     ),
     "frames of images": lambda whole, new: train(output=new, augmentation={"num_frames": 3}),
     "workers": lambda whole, new: train(output=new, workers=-1),
+    "a share without a teacher": lambda whole, new: train(output=new, distillation=0.5),
+    "a teacher that is not there": lambda whole, new: train(output=new, teacher=new / "none.safetensors"),
+    "a teacher of other pictures": lambda whole, new: train(
+        output=new, teacher=whole, data=open_dataset("digits"), model={"image_size": (16, 16)}
+    ),
 }
 
 

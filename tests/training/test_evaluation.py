@@ -14,6 +14,7 @@ from spikformer.data.splits import Subset
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
 from spikformer.training import EvalOptions, Evaluation, evaluate, evaluate_answers, is_silent
+from spikformer.training.evaluation import views
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +165,35 @@ def test_one_spike_is_enough_not_to_be_silent() -> None:
     assert is_silent(readouts, resting)
     readouts[2, 1, 0] += 1e-6
     assert not is_silent(readouts, resting)
+
+
+def test_views_count_one_in_all_and_shift_by_a_pixel() -> None:
+    x = torch.arange(12.0).view(1, 1, 3, 4)
+    found = views(x, mirror=False)
+    assert sum(weight for _, weight in found) == 1
+    assert [view.tolist() for view, _ in found] == [
+        x.tolist(),
+        [[[[0, 0, 1, 2], [0, 0, 1, 2], [4, 4, 5, 6]]]],
+        [[[[5, 6, 7, 7], [9, 10, 11, 11], [9, 10, 11, 11]]]],
+    ]
+    both = views(x, mirror=True)
+    assert sum(weight for _, weight in both) == 1
+    assert all(torch.equal(both[2 * i + 1][0], view.flip(-1)) for i, (view, _) in enumerate(found))
+
+
+def test_views_are_answered_beside_the_plain_picture(model: Spikformer, digits: DataSet) -> None:
+    plain = evaluate(model, digits, "test")
+    found = evaluate(model, digits, "test", EvalOptions(tta=True, batch_size=7))
+    assert replace(found, tta_top1=None, loss=0.0) == replace(plain, loss=0.0)
+    assert plain.tta_top1 is None
+    samples = torch.stack([digits.prepare(digits.test[i][None])[0] for i in range(40)]).double()
+    with torch.no_grad():
+        logits = sum(weight * model(view) for view, weight in views(samples, mirror=False))  # a 6 has no mirror image
+    right = (logits.argmax(1).numpy() == np.asarray(digits.test.labels)).mean()
+    assert found.tta_top1 == pytest.approx(right)
+
+
+def test_events_have_no_views() -> None:
+    model = specimen(get_preset("spikformer_tiny_digits_dvs").config)
+    with field_error("tta", "digits_dvs"):
+        evaluate(model, open_dataset("digits_dvs"), "test", EvalOptions(tta=True))

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.core
 
 ARCHITECTURES = ("spikformer", "spikingformer", "spike_driven_transformer")
 LATER_THAN_0_1 = {"architecture", "preprocessing", "max_samples", "freeze", "patience", "optimiser", "schedule"}
-LATER_THAN_0_1 |= {"drop_epochs", "loss", "tet_lambda"}
+LATER_THAN_0_1 |= {"drop_epochs", "loss", "tet_lambda", "distillation", "distillation_temperature", "spike_penalty"}
+LATER_THAN_0_1 |= {"penalty_epochs", "step_schedule", "image_schedule", "whiten"}
 
 WRONG = [
     {"epochs": 0},

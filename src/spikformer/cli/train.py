@@ -43,6 +43,8 @@ class Options:
     """Run folder; runs/RECIPE by default."""
     from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Start from these weights, as far as they fit."""
+    teacher: Path | None = None
+    """Weights, or a run folder, to learn from beside the labels; --distillation weighs it, 0.5 by default."""
     resume: bool = False
     """Continue the run in --output, with its settings; --epochs may be more than they were."""
     overwrite: bool = False
@@ -144,6 +146,7 @@ def run(command: Command) -> int:
                 data=options.data,
                 output=options.output,
                 from_weights=options.from_weights,
+                teacher=options.teacher,
                 resume=options.resume,
                 overwrite=options.overwrite,
                 workers=options.workers,

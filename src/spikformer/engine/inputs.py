@@ -77,6 +77,18 @@ def state_at_rest(program: Program, batch_size: int, image_size: tuple[int, int]
     return EngineState(np.concatenate(voltages), int(batch_size), (height, width))
 
 
+def take_samples(state: EngineState, indices: np.ndarray, program: Program) -> EngineState:
+    """The state of some samples of a batch, by their indices."""
+    values = program.values(*state.image_size)
+    parts, start = [], 0
+    for number, _ in program.state_ops():
+        padded_channels = -(-values[number].channels // 64) * 64
+        end = start + state.batch_size * values[number].positions * padded_channels
+        parts.append(state.voltages[start:end].reshape(state.batch_size, -1)[indices].ravel())
+        start = end
+    return EngineState(np.concatenate(parts), len(indices), state.image_size)
+
+
 def checked_voltages(state: EngineState, frame: np.ndarray, state_size: int) -> np.ndarray:
     """The voltages of a state that fits a frame [B, C, H, W]; `state_size` is how many a sample has."""
     given = (len(frame), (frame.shape[2], frame.shape[3]))

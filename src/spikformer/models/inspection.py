@@ -48,6 +48,17 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
+@contextmanager
+def resized(model: SpikingNetwork, time_steps: int, image_size: tuple[int, int] | None) -> Iterator[None]:
+    """Other time steps and another image size inside; the layers of most networks take any."""
+    config = model.config
+    model.config = config.override(time_steps=time_steps, image_size=image_size)
+    try:
+        yield
+    finally:
+        model.config = config
+
+
 def check_as_configured(model: SpikingNetwork, caller: str) -> None:
     """Raise unless a model is what its config builds, so that config and weights say all there is to know of it.
 

@@ -34,6 +34,7 @@ def evaluate(
     batch_size: int = 128,
     workers: int = 0,
     strict: bool = False,
+    tta: bool = False,
     accelerator: Accelerator | None = None,
     on_batch: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
@@ -42,6 +43,7 @@ def evaluate(
         model        a network, an engine, or the path of either or of a run folder
         data         a data set, or where its files are; by default those that the run was trained on
         max_samples  measure at most so many, taken from all over the split
+        tta          also answer by the mean over shifted and mirrored views, in `Evaluation.tta_top1`
         accelerator  where to compute; a network in memory stays on its device by default
 
     A network of your own needs a card that names its data set, or `data` as a data set.
@@ -52,7 +54,7 @@ def evaluate(
     network, opened = open_evaluated(model, data)
     if max_samples is not None:
         opened = opened.with_split(split, spread_samples(opened.split(split), max_samples))
-    options = EvalOptions(batch_size=batch_size, workers=workers, strict=strict, on_batch=on_batch)
+    options = EvalOptions(batch_size=batch_size, workers=workers, strict=strict, tta=tta, on_batch=on_batch)
     if isinstance(network, Engine):
         if accelerator == "gpu":
             raise FieldError(

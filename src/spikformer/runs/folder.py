@@ -45,6 +45,8 @@ class Description:
     launch: str | None
     """torchrun's id of the command."""
     settings: dict[str, Any]
+    teacher: str | None = None
+    """Weights that it learns from, if it does."""
 
 
 _TYPES: dict[str, Any] = {
@@ -54,7 +56,9 @@ _TYPES: dict[str, Any] = {
     "num_train_samples": int,
     "launch": (str, NoneType),
     "settings": dict,
+    "teacher": (str, NoneType),
 }
+_LATER_THAN_0_1: dict[str, Any] = {"teacher": None}
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class Run:
     @property
     def description(self) -> Description:
         try:
-            content = read_json(self._description_file)
+            content = _LATER_THAN_0_1 | read_json(self._description_file)
             values = {name: content[name] for name in _TYPES}
             if not all(isinstance(values[name], kind) for name, kind in _TYPES.items()):
                 raise TypeError

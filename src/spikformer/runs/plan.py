@@ -23,6 +23,7 @@ from spikformer.training.recipes import DEFAULT, get_recipe
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+_TEACHERS_SHARE = 0.5
 _DECIDED_BY_DATA = {"model.num_classes", "model.in_channels"}
 
 
@@ -37,6 +38,7 @@ class Plan:
     data: Path | DataSet | None
     writer: RunWriter
     resume: bool
+    teacher: Path | None = None
 
     @property
     def overridden(self) -> set[str]:
@@ -50,6 +52,7 @@ def make_plan(
     *,
     resume: bool,
     overrides: dict[str, Any],
+    teacher: str | Path | None = None,
 ) -> Plan:
     data = Path(data) if isinstance(data, str) else data
     if isinstance(recipe, Recipe):
@@ -61,7 +64,8 @@ def make_plan(
         published = get_recipe(name)
     writer = RunWriter(output if output is not None else Path("runs") / name)
     if not resume and not _restarted(writer):
-        return Plan(name, published, published.override(**overrides), data, writer, resume=False)
+        planned = published.override(**_with_share(published, overrides, teacher))
+        return Plan(name, published, planned, data, writer, resume=False, teacher=_as_path(teacher))
     writer.check_saved()
     began, own = writer.description, writer.recipe
     if recipe is not None and name != began.recipe:
@@ -82,7 +86,20 @@ def make_plan(
         )
     where = data if data is not None else (Path(began.data) if began.data else None)
     published = own if isinstance(recipe, Recipe) or began.recipe == "custom" else get_recipe(began.recipe)
-    return Plan(began.recipe, published, own.override(epochs=longer), where, writer, resume=True)
+    taught = _as_path(teacher if teacher is not None else began.teacher)
+    return Plan(began.recipe, published, own.override(epochs=longer), where, writer, resume=True, teacher=taught)
+
+
+def _as_path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _with_share(published: Recipe, overrides: dict[str, Any], teacher: str | Path | None) -> dict[str, Any]:
+    """A teacher's answers count half unless the recipe, or the user, says otherwise."""
+    share = overrides.get("distillation", published.distillation)
+    if teacher is None and share:
+        raise FieldError("teacher", "This recipe learns from a teacher; give its weights with --teacher.")
+    return overrides if teacher is None or share else overrides | {"distillation": _TEACHERS_SHARE}
 
 
 def _restarted(run: Run) -> bool:

@@ -104,7 +104,9 @@ class RunWriter(Run):
         write_atomically(self.path / ".writable", b"")
         (self.path / ".writable").unlink()
 
-    def describe(self, recipe: Recipe, name: str, data_path: Path | None, data: DataSet) -> None:
+    def describe(
+        self, recipe: Recipe, name: str, data_path: Path | None, data: DataSet, teacher: Path | None = None
+    ) -> None:
         """Write what was asked for, on which data and which machine."""
         self.write_description(
             Description(
@@ -114,6 +116,7 @@ class RunWriter(Run):
                 num_train_samples=len(data.split("train")),
                 launch=launch_id(),
                 settings=recipe.to_dict(),
+                teacher=None if teacher is None else str(teacher.absolute()),
             )
         )
         self._write_json("environment.json", _environment())

@@ -13,7 +13,7 @@ from tests.mistakes import field_error
 from torch import Tensor
 
 from spikformer.data import DataSet, open_dataset
-from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation, Augmenter
+from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation, Augmenter, mirrored_in
 
 EVERYTHING = replace(IMAGENET, operation_probability=0.9, mix_probability=0.9)
 CHANGED: dict[str, Any] = {
@@ -56,7 +56,7 @@ def test_without_a_policy_samples_are_only_prepared(event_set: DataSet) -> None:
         assert torch.equal(targets, torch.eye(10)[labels])
 
 
-ELSEWHERE = ("num_frames", "repeats")  # of events, and of the loader
+ELSEWHERE = ("num_frames", "repeats", "alternate_flip")  # of events, of the loader, and by epoch
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Augmentation) if field.name not in ELSEWHERE])
@@ -81,6 +81,27 @@ def test_mirror_images_come_as_often_as_asked(probability: float, colour_set: Da
     # One after the other is independent: as many changes as a fair coin makes.
     changes = (mirrored[1:] != mirrored[:-1]).float().mean().item()
     assert changes == pytest.approx(2 * probability * (1 - probability), abs=0.04)
+
+
+def test_alternating_mirror_images_are_seen_once_in_two_epochs(colour_set: DataSet) -> None:
+    augmenter, plain = Augmenter(Augmentation(alternate_flip=True), colour_set), Augmentation()
+    samples, labels = batch(colour_set, 16)
+    indices = torch.arange(16)
+    seen = []
+    for epoch in range(2):
+        turns = mirrored_in(epoch, indices, seed=3)
+        x, _ = augmenter(samples, labels, np.random.default_rng(0), turns=turns)
+        upright = augment(plain, colour_set)[0]
+        assert torch.equal(x, torch.where(turns.view(-1, 1, 1, 1), upright.flip(-1), upright))
+        seen.append(turns)
+    assert torch.equal(seen[0], ~seen[1])
+    many = mirrored_in(0, torch.arange(10_000), seed=0)
+    assert many.float().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert not torch.equal(many, mirrored_in(0, torch.arange(10_000), seed=1))
+    with field_error("turns"):
+        augmenter(samples, labels, np.random.default_rng(0))
+    with field_error("flip", "alternate_flip"):
+        Augmentation(flip=0.5, alternate_flip=True)
 
 
 def test_erasing_puts_the_mean_colour_into_a_rectangle_of_normalised_images(colour_set: DataSet) -> None:

@@ -25,17 +25,24 @@ class Augmenter:
         self.data = data
 
     def __call__(
-        self, samples: Tensor, labels: Tensor, random: np.random.Generator, *, mix: bool = True
+        self,
+        samples: Tensor,
+        labels: Tensor,
+        random: np.random.Generator,
+        *,
+        mix: bool = True,
+        turns: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Inputs and targets [B, K] of images [B, C, H, W] of bytes, or of event frames [B, T, 2, H, W].
 
         Images come back normalised, frames with time first. Without `mix` targets are smoothed all the same.
+        Alternating mirror images need `turns`, see `mirrored_in`.
         """
         self._check(samples)
         samples = self._choose_frames(samples, random)
         # The frames of a sample become its channels, so that all of them meet the same fate.
         x = self.data.scale(samples).flatten(1, 2) if self.data.events else samples
-        x = self._jitter(self._operate(self._flip(self._crop(x, random), random), random), random)
+        x = self._jitter(self._operate(self._flip(self._crop(x, random), random, turns), random), random)
         x = x if self.data.events else self.data.normalise(self.data.scale(x))
         targets = smooth_targets(labels.to(x.device), len(self.data.class_names), self.augmentation.label_smoothing)
         if mix:
@@ -73,10 +80,15 @@ class Augmenter:
         changes = random.uniform(-self.augmentation.color_jitter, self.augmentation.color_jitter, (len(x), 3))
         return jitter_color(x, changes, random.permuted(np.tile(np.arange(3), (len(x), 1)), axis=1))
 
-    def _flip(self, x: Tensor, random: np.random.Generator) -> Tensor:
-        if not self.augmentation.flip:
+    def _flip(self, x: Tensor, random: np.random.Generator, turns: Tensor | None) -> Tensor:
+        if self.augmentation.alternate_flip:
+            if turns is None:
+                raise FieldError("turns", "alternate_flip needs turns: which samples are mirror images in this epoch.")
+            flipped = turns.to(x.device)
+        elif self.augmentation.flip:
+            flipped = torch.as_tensor(random.random(len(x)) < self.augmentation.flip, device=x.device)
+        else:
             return x
-        flipped = torch.as_tensor(random.random(len(x)) < self.augmentation.flip, device=x.device)
         return torch.where(flipped.view(-1, 1, 1, 1), x.flip(-1), x)
 
     def _operate(self, x: Tensor, random: np.random.Generator) -> Tensor:
@@ -119,13 +131,20 @@ class Augmenter:
             )
 
 
+def mirrored_in(epoch: int, indices: Tensor, seed: int) -> Tensor:
+    """Which samples are mirror images in an epoch: half of them, drawn by the seed, and in the next the other half."""
+    hashed = (indices.long() * 2654435761 + seed * 40503) >> 15  # Knuth's multiplicative hashing
+    return (hashed + epoch) % 2 == 1
+
+
 def _check_suits(augmentation: Augmentation, data: DataSet) -> None:
-    if augmentation.flip and not data.can_mirror:
-        raise FieldError(
-            "flip",
-            f"flip must be 0 for {data.name}, where left and right mean something, got {augmentation.flip!r}; "
-            "leave mirror images out.",
-        )
+    for name in ("flip", "alternate_flip"):
+        if getattr(augmentation, name) and not data.can_mirror:
+            raise FieldError(
+                name,
+                f"{name} must be off for {data.name}, where left and right mean something, got "
+                f"{getattr(augmentation, name)!r}; leave mirror images out.",
+            )
     if data.events:
         idle = [name for name in ("crop_scale", "color_jitter") if getattr(augmentation, name)]
         if idle:

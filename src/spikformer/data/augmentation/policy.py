@@ -34,6 +34,8 @@ class Augmentation:
 
     flip: float = 0.0
     """Probability of a mirror image."""
+    alternate_flip: bool = False
+    """Every sample is a mirror image in every other epoch, instead of by chance."""
     crop_scale: tuple[float, float] | None = None
     """Least and most of a picture's area that a random crop keeps, to be resized to all of it; None crops nothing."""
     color_jitter: float = 0.0
@@ -106,6 +108,10 @@ class Augmentation:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise FieldError(name, f"{name} must be an integer of at least 1, got {shown(value)}.")
+        if not isinstance(self.alternate_flip, bool):
+            raise FieldError(
+                "alternate_flip", f"alternate_flip must be True or False, got {shown(self.alternate_flip)}."
+            )
         self._check_range("color_jitter", 1.0)
         for name in ("flip", "operation_probability", "erase", "mix_probability", "cutmix_share", "label_smoothing"):
             self._check_range(name, 1.0)
@@ -129,6 +135,8 @@ class Augmentation:
             idle["mix_probability"] = "without mixup or cutmix"
         if self.magnitude is None:
             idle["magnitude_std"] = "where magnitude is None"
+        if self.alternate_flip:
+            idle["flip"] = "with alternate_flip"
         if not self.operations:
             names = ("num_operations", "operation_probability", "magnitude", "magnitude_std")
             idle |= dict.fromkeys(names, "without operations")
