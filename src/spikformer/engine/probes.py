@@ -61,7 +61,9 @@ def packed_intervention(
         raise FieldError("silence", message)
     if not 0 <= noise <= 1:
         raise FieldError("noise", f"noise must be a probability, from 0 to 1, got {noise!r}.")
-    if replace is not None and (replace.dtype != bool or replace.ndim != 4 or replace.shape[-1] != channels):
+    if replace is not None and not (
+        replace.dtype == bool and replace.ndim == 4 and replace.shape[-1] == channels and replace.size
+    ):
         raise FieldError(
             "replace", f"replace must be bool [T, B, positions, {channels}], got {replace.dtype} {list(replace.shape)}."
         )

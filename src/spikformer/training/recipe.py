@@ -247,6 +247,8 @@ class Recipe:
         }
         parts = {}
         for part, make in makers.items():
+            if not isinstance(values[part], Mapping):
+                raise FieldError(part, f"A recipe's {part} must be an object, got {shown(values[part])}.")
             try:
                 parts[part] = make(values[part])
             except (TypeError, OverflowError) as error:
