@@ -70,8 +70,21 @@ for batch in Loader(open_dataset("digits"), "test", 64, training=False, workers=
 """
     environment = os.environ | {"TMPDIR": str(long)}
     words = [sys.executable, "-c", code]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split() == ["64"] * 5 + ["39"], done.stderr
+
+
+def test_without_a_folder_for_sockets_workers_are_an_error_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write anywhere, so the other folders are some that are not there."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    monkeypatch.setattr("spikformer.data.loader._OTHER_SOCKET_FOLDERS", (str(tmp_path / "a"),))
+    with pytest.raises(OSError):  # noqa: PT011
+        Loader(numbered(8), "train", 4, training=True, workers=1)
+    assert len(indices(Loader(numbered(8), "train", 4, training=True))) == 2, "one process needs no socket"
 
 
 def test_the_seed_and_the_epoch_decide_the_order() -> None:

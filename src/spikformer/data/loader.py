@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,12 +27,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spikformer.data.dataset import DataSet, Samples
-from spikformer.errors import FieldError
+from spikformer.errors import FieldError, shown
 
 logger = logging.getLogger(__name__)
 
 _PATIENCE = 16
-_LONGEST_TEMP_FOLDER = 64  # bytes; Python adds 32 for a socket in it
+_LONGEST_SOCKET_FOLDER = 64  # bytes; Python adds 32 for a socket in it, and Linux has room for 107, macOS for 103
+_OTHER_SOCKET_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 class Batch(NamedTuple):
@@ -105,7 +107,7 @@ class Loader:
                 num_workers=workers,
                 pin_memory=pin_memory,
                 persistent_workers=workers > 0,
-                worker_init_fn=_begin_worker,
+                worker_init_fn=partial(_begin_worker, _socket_folder()) if workers else None,
                 generator=torch.Generator().manual_seed(seed),  # else every epoch draws from the global one
             )
 
@@ -253,15 +255,25 @@ def _without_advice() -> Iterator[None]:
         yield
 
 
-def _begin_worker(_: int) -> None:
-    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step.
+def _socket_folder() -> str:
+    """Where workers put the sockets through which they hand over batches: the temporary folder, if its path is short.
 
-    A worker hands over its batches through a socket in the temporary folder, whose path has room for 107 bytes: in a
-    longer one it would fail in a thread of its own, and the parent would wait for ever.
+    In a longer one, Python would fail in a thread of the worker, and this process would wait for ever.
     """
+    folder = tempfile.gettempdir()
+    for candidate in (folder, *_OTHER_SOCKET_FOLDERS):
+        if len(os.fsencode(candidate)) <= _LONGEST_SOCKET_FOLDER and os.access(candidate, os.W_OK | os.X_OK):
+            return candidate
+    raise OSError(
+        f"Workers need a temporary folder with a path of at most {_LONGEST_SOCKET_FOLDER} bytes for their sockets, got "
+        f"{shown(folder)}; set TMPDIR to a shorter one, or take 0 workers."
+    )
+
+
+def _begin_worker(socket_folder: str, _: int) -> None:
+    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_TEMP_FOLDER and os.path.isdir("/tmp"):
-        tempfile.tempdir = "/tmp"
+    tempfile.tempdir = socket_folder
 
 
 def _as_it_is(batch: Any) -> Batch:
