@@ -151,9 +151,10 @@ def own_network(overrides: dict[str, Any]) -> SpikingNetwork | None:
 
 def fitting(network: SpikingNetwork | None, recipe: Recipe, data: DataSet) -> SpikingNetwork | None:
     if network is not None and network.config != recipe.model:
-        raise ValueError(
+        raise FieldError(
+            "model",
             f"The network has {network.config.num_classes} outputs for {network.config.in_channels} channels, but "
             f"{data.name} has {len(data.class_names)} classes and {data.channels} channels; call reset_classifier, or "
-            "build it for this data."
+            "build it for this data.",
         )
     return network
