@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from spikformer.analysis.recorder import Record, chosen_layer, evenly, record, stem_maps, trace_layer
+from spikformer.analysis.recorder import Record, record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.analysis.traces import chosen_layer, evenly, stem_maps, trace_layer
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
 
