@@ -7,7 +7,8 @@ parameters leave out layer norms that are never used; the Spike-driven Transform
 (ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the
 README of zhouchenlin2096/QKFormer (ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former
 from the training logs in bic-L/MaxFormer, at the best epoch, Max-ResNet from its README. SEW-ResNet from its paper;
-what it computes and spends on ImageNet is Spikformer's Tab. 2.
+what it computes and spends on ImageNet is Spikformer's Tab. 2. Of the successors, Spikingformer alone is listed with
+both operations and energy; an energy alone fits any network at some firing rate.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from spikformer.paper import BASELINE, PaperRow
 
 ROWS: dict[str, PaperRow] = {
     # Spikingformer
-    "spikingformer_8_384_imagenet": PaperRow(16.81, 72.45),
-    "spikingformer_8_512_imagenet": PaperRow(29.68, 74.79),
-    "spikingformer_8_768_imagenet": PaperRow(66.34, 75.85),
+    "spikingformer_8_384_imagenet": PaperRow(16.81, 72.45, 3.88, 4.69),
+    "spikingformer_8_512_imagenet": PaperRow(29.68, 74.79, 6.52, 7.46),
+    "spikingformer_8_768_imagenet": PaperRow(66.34, 75.85, 12.54, 13.68),
     "spikingformer_4_256_cifar10": PaperRow(4.15, 94.77),
     "spikingformer_2_384_cifar10": PaperRow(5.76, 95.22),
     "spikingformer_4_384_cifar10": PaperRow(9.32, 95.61),

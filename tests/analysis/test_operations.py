@@ -15,18 +15,27 @@ from spikformer.analysis.recorder import record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.config import (
     Attention,
+    HierarchicalConfig,
     MaxResNetConfig,
     ModelConfig,
     NetworkConfig,
     SEWEventConfig,
     SEWResNetConfig,
-    TransformerConfig,
 )
 from spikformer.models import Spikformer, build_model
 from spikformer.presets import get_preset
 
 TINY = "spikformer_tiny_digits"
-IN_ONE_WIDTH = [name for name in sf.list_models() if isinstance(get_preset(name).config, TransformerConfig)]
+# Those in stages are counted in test_operations_stages.py.
+MODELS = [name for name in sf.list_models() if not isinstance(get_preset(name).config, HierarchicalConfig)]
+# Of ResNets with the stride in the 3×3 convolution, as commonly printed: 1.814, 3.664, 4.089, 7.801 and 11.514 G.
+RESNET_MACS = {
+    "sew_resnet_18_imagenet": 1_814_073_344,
+    "sew_resnet_34_imagenet": 3_663_761_408,
+    "sew_resnet_50_imagenet": 4_089_184_256,
+    "sew_resnet_101_imagenet": 7_801_405_440,
+    "sew_resnet_152_imagenet": 11_513_626_624,
+}
 
 
 Listed = list[tuple[str, str, int]]
@@ -119,11 +128,17 @@ def listed(layers: list[LayerOperations]) -> Listed:
     return [(layer.name, layer.kind, layer.macs) for layer in layers]
 
 
-@pytest.mark.parametrize("name", IN_ONE_WIDTH)
+@pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str) -> None:
     """In one step, for speed: MACs of a step are the same in all."""
     config = get_preset(name).config
     assert listed(count(config.override(time_steps=1))) == on_paper(config)
+
+
+@pytest.mark.parametrize("name", RESNET_MACS)
+def test_sew_resnets_have_the_macs_of_resnets(name: str) -> None:
+    layers = count(get_preset(name).config.override(time_steps=1))
+    assert sum(layer.macs for layer in layers) == RESNET_MACS[name]
 
 
 def test_the_largest_part_is_not_lost() -> None:

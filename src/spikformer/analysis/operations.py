@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from spikformer.analysis.recorder import has_maps, spikes_in
 from spikformer.errors import FieldError
-from spikformer.layers.attention import TokenMixing
+from spikformer.layers.attention import Gating, TokenMixing
 from spikformer.layers.sync_norm import SyncedBatchNorm
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
@@ -30,7 +30,7 @@ Runtime = Literal["torch", "engine"]
 """What runs the network, and by which rule it orders the products of attention."""
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm)
-_FREE = (*_NORMS, SpikingNeuron, Activation, nn.MaxPool2d, nn.Identity, nn.ModuleList)
+_FREE = (*_NORMS, SpikingNeuron, Activation, Gating, nn.MaxPool2d, nn.Identity, nn.ModuleList)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import torch
 
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
-from spikformer.analysis.recorder import LayerTraces, Record, chosen_layer, stem_maps, trace_layer
+from spikformer.analysis.recorder import Record
+from spikformer.analysis.traces import LayerTraces, chosen_layer, stem_maps, trace_layer
 from spikformer.config import ModelConfig
 from spikformer.data import DataSet
 from spikformer.errors import FileError
@@ -22,7 +23,7 @@ from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
 from spikformer.runs.folder import Run as RunFolder
-from spikformer.runs.measure import Watched, attention_grids, batches, choose_samples, watch_samples
+from spikformer.runs.measure import Watched, attention_maps, batches, choose_samples, watch_samples
 from spikformer.runs.trained import load_trained, open_data
 from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
 from spikformer.visualise.report import Run, Sample, Weights
@@ -186,7 +187,7 @@ def _sample(model: SpikingNetwork, watched: Watched) -> Sample:
         label=watched.label or "",
         answer=watched.answer,
         confidence=watched.confidence,
-        attention=attention_grids(model, watched) if watched.seen.attentions else None,
+        attention=attention_maps(model, watched),
     )
 
 

@@ -45,28 +45,33 @@ _SPIKE_COLOUR: Colour = (240, 228, 66)  # Okabe and Ito's yellow: neither polari
 
 
 @house_style()
-def firing_figure(rates: Mapping[str, Sequence[float]]) -> Figure:
-    """Rates by block of each of "Q", "K" and "V", as grouped bars (paper, appendix D.1)."""
+def firing_figure(rates: Mapping[int, Mapping[str, float]]) -> Figure:
+    """Rates of "Q", "K" and "V" by the number of a block, as grouped bars (paper, appendix D.1).
+
+    Blocks need not have all three: token attention has no V.
+    """
     from matplotlib.ticker import PercentFormatter
 
-    lengths = {len(values) for values in rates.values()}
-    if len(lengths) != 1 or lengths == {0}:
-        raise FieldError("rates", f"Each of Q, K and V needs a rate for every block, got {_counts(rates)}.")
-    (num_blocks,) = lengths
+    names = list(dict.fromkeys(name for block in rates.values() for name in block))
+    if not names:
+        raise FieldError("rates", "There are no rates of Q, K and V to draw; give those of one block at least.")
+    num_blocks = len(rates)
     figure = new_figure(max(4.0, 1.6 + 0.7 * num_blocks), 3.4, "Firing rates of query, key and value by block.")
     axes = figure.subplots()
-    width = 0.8 / len(rates)
-    for index, (name, values) in enumerate(rates.items()):
-        places = np.arange(num_blocks) + (index - (len(rates) - 1) / 2) * width
+    width = 0.8 / len(names)
+    for index, name in enumerate(names):
+        there = [place for place, block in enumerate(rates.values()) if name in block]
+        places = np.array(there) + (index - (len(names) - 1) / 2) * width
+        values = [block[name] for block in rates.values() if name in block]
         axes.bar(places, values, 0.9 * width, color=COLOURS[index % len(COLOURS)], label=name)
-    axes.set_xticks(range(num_blocks), [str(block) for block in range(1, num_blocks + 1)])
+    axes.set_xticks(range(num_blocks), [str(block) for block in rates])
     axes.set_xlabel("block")
     axes.set_ylabel("neurons that fire at a step")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    axes.set_ylim(0, None if any(map(any, rates.values())) else 1)
-    figure.legend(loc="outside upper right", ncols=len(rates))
+    axes.set_ylim(0, None if any(any(block.values()) for block in rates.values()) else 1)
+    figure.legend(loc="outside upper right", ncols=len(names))
     return figure
 
 
@@ -155,10 +160,6 @@ def _write_shares(axes: Axes, shares: np.ndarray) -> None:
 
 def _names_width(names: Sequence[str]) -> float:
     return 0.085 * max(len(shortened(name)) for name in names)
-
-
-def _counts(rates: Mapping[str, Sequence[float]]) -> str:
-    return ", ".join(f"{len(values)} for {name}" for name, values in rates.items()) or "none"
 
 
 @house_style()

@@ -158,11 +158,11 @@ def test_a_run_in_training_says_so(make_run, report_of) -> None:
 
 def test_a_network_that_neither_spikes_nor_attends(make_run, report_of) -> None:
     run = make_run(model={"neuron": "relu", "time_steps": 1, "attention": "none"})
-    samples = [replace(each, attention=None) for each in run.samples]
+    samples = [replace(each, attention=[]) for each in run.samples]
     last = replace(run.last, validation_accuracy=None)
     page = Page(render_report(report_of(replace(run, samples=samples, last=last, best=None, environment={}))))
     assert "This network has no spiking neurons." in page.words
-    assert "Tokens do not mix in this network" in page.words
+    assert "This network has no attention" in page.words
     assert "Nothing was held out for validation" in page.words
     assert "Single neurons" not in page.words
 

@@ -46,6 +46,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.energy,
     wording.extremes,
     wording.layer_unit,
+    wording.map_legend,
     wording.order_title,
     wording.overview,
     wording.percent,

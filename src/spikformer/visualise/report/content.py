@@ -10,10 +10,11 @@ import numpy as np
 
 from spikformer.analysis.energy import EnergyReport
 from spikformer.analysis.firing import FiringReport
-from spikformer.analysis.recorder import LayerTraces
+from spikformer.analysis.traces import LayerTraces
 from spikformer.errors import FieldError
 from spikformer.paper import PaperRow
 from spikformer.training.evaluation import Evaluation
+from spikformer.visualise.attention import BlockMaps
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Sample:
     answer: str | None
     """None if no spike reached the head."""
     confidence: float
-    attention: np.ndarray | None
-    """How much each token is looked at, [blocks, T, n_h, n_w], none negative; None where tokens do not mix."""
+    attention: Sequence[BlockMaps]
+    """Of every block that has attention."""
 
     @property
     def events(self) -> bool:

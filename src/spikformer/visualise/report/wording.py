@@ -127,6 +127,20 @@ def step_bars(run: Run) -> list[Bar]:
     return [(f"step {step}", share, gain) for step, (share, gain) in enumerate(zip(shares, gains, strict=True), 1)]
 
 
+def map_legend(run: Run) -> str:
+    """What is bright in the maps of a run's samples, block by block."""
+    kinds = {block.shown for sample in run.samples for block in sample.attention}
+    sentences = ["Means over heads, each map scaled to its own maximum."]
+    if "attention" in kinds:
+        sentences.append("Attention: bright where other tokens look at a token, black where none does.")
+    if "mask" in kinds:
+        sentences.append("Mask: bright where the spikes of a mask over tokens let a token pass, black where none does.")
+    for operand in sorted(kinds - {"attention", "mask"}):
+        channels = f"the share of a token's channels that fire in {operand[-1]} and pass a mask over channels"
+        sentences.append(f"M{operand[1:]}: {channels}.")
+    return " ".join(sentences)
+
+
 def configuration(run: Run) -> list[tuple[str, Mapping[str, Any]]]:
     """Tables of settings, by their titles."""
     settings = dict(run.settings)

@@ -5,8 +5,9 @@ import pytest
 import torch
 from tests.mistakes import field_error
 
-from spikformer.analysis.recorder import Record, chosen_layer, evenly, record, stem_maps, trace_layer
+from spikformer.analysis.recorder import Record, record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.analysis.traces import chosen_layer, evenly, stem_maps, trace_layer
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
 
