@@ -1,8 +1,12 @@
-"""How far the engine agrees with the model it was compiled from: a part of bench_engine.py."""
+"""How far the engine agrees with the model it was compiled from: a part of bench_engine.py and bench_family.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def measure_agreement(weights: Path, data: Path | None, threads: int, count: int) -> dict[str, float]:
@@ -24,10 +28,7 @@ def measure_agreement(weights: Path, data: Path | None, threads: int, count: int
             expected = model(images).numpy()
         answers, wrong = engine(images), 0
         for name, ours in engine.spikes(images).items():
-            theirs = np.asarray(seen.spikes[name])
-            if theirs.ndim == 5:  # a map [T, B, C, H, W]
-                theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
-            unequal = theirs.astype(bool) != ours
+            unequal = by_position(np.asarray(seen.spikes[name]), ours.shape).astype(bool) != ours
             wrong = wrong + unequal.sum((0, 2, 3))
             neurons += unequal.size
         samples += len(answers)
@@ -43,3 +44,14 @@ def measure_agreement(weights: Path, data: Path | None, threads: int, count: int
         "samples_with_equal_spikes": whole,
         "largest_difference_of_their_logits": largest,
     }
+
+
+def by_position(spikes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A model's spikes as the engine has them, [T, B, positions, channels].
+
+    Maps are [T, B, C, H, W] in the model; neurons of the head, and masks that all tokens share, have one position.
+    """
+    *outer, positions, channels = shape
+    if spikes.ndim == 5 and spikes.shape[2] == channels and spikes[0, 0, 0].size == positions:
+        return spikes.reshape(*outer, channels, positions).swapaxes(2, 3)
+    return spikes.reshape(shape)
