@@ -16,9 +16,12 @@ from tests.limits import run_limited
 from tests.mistakes import file_error, mistake
 
 import spikformer as sf
+from spikformer.engine.file import FORMAT_VERSION as ENGINE_VERSION
 from spikformer.errors import FileError
+from spikformer.models.files import FORMAT_VERSION as WEIGHTS_VERSION
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optimisers import build_optimiser
+from spikformer.training.state import FORMAT_VERSION as STATE_VERSION
 from spikformer.training.state import Progress, save_state
 
 
@@ -210,7 +213,13 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
 def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Path) -> None:
     """Digits, levels, lists and names by the million, in each kind of file: an error, within 512 MB."""
     config = json.loads(contents(saved)[1]["config"])
-    formats = {"weights": "spikformer", "engine": "spikformer-engine", "state": "spikformer-state"}
+    formats = {
+        "weights": ("spikformer", WEIGHTS_VERSION, "config"),
+        "engine": ("spikformer-engine", ENGINE_VERSION, "program"),
+        "state": ("spikformer-state", STATE_VERSION, "progress"),
+    }
+    fire = {"op": "fire", "inputs": [0], "neuron": [0.5, 1, 1, 0]}
+    program = {"in_channels": 1, "time_steps": 1, "image_size": None, "patch_size": 1}
     values = {
         "deep": "[" * 1_000_000,
         "digits": '{"tau": 1' + "0" * 4_000_000 + "}",
@@ -219,12 +228,16 @@ def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Pa
         "steps": json.dumps(config | {"time_steps": 10**6, "image_size": None}),
         "stages": json.dumps(config | {"pool_stages": [True] * 500_000}),
         "name": json.dumps({"\x1b" * 500_000: 1}),
+        "ops": json.dumps(program | {"ops": [fire | {"name": str(number)} for number in range(60_000)]}),
+        "op": json.dumps(program | {"ops": [fire | {"name": "\x1b" * 500_000}]}),
+        "inputs": json.dumps(program | {"ops": [fire | {"name": "a", "inputs": [0] * 1_000_000}]}),
     }
-    for kind, name in formats.items():
+    for kind, (name, version, field) in formats.items():
         for bomb, value in values.items():
-            metadata = {"format": name, "format_version": "1", "about": "{}", "recipe": "{}", "scaler": "null"}
+            metadata = {"format": name, "format_version": str(version), "card": "{}", "recipe": "{}"}
+            metadata |= {"scaler": "null", "density_threshold": "null", "config": "null"}
             metadata |= {"config": value, "progress": value} if len(value) < 1_000_000 else {}
-            metadata["progress" if kind == "state" else "config"] = value
+            metadata[field] = value
             header = json.dumps({"__metadata__": metadata}).encode()
             assert len(header) < LONGEST_HEADER
             (tmp_path / f"{bomb}.{kind}").write_bytes(len(header).to_bytes(8, "little") + header)
