@@ -15,7 +15,7 @@ from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.recorder import Record
 from spikformer.analysis.traces import LayerTraces, chosen_layer, stem_maps, trace_layer
-from spikformer.config import ModelConfig
+from spikformer.config import NetworkConfig
 from spikformer.data import DataSet
 from spikformer.errors import FileError
 from spikformer.io import read_json
@@ -118,14 +118,21 @@ class OpenRun:
             settings=settings,
             environment=self.environment,
             paper=_paper_row(recipe, model.config, self.data.name),
+            network=_other_network(recipe, model.config),
         )
 
 
-def _paper_row(recipe: str, config: ModelConfig, data_set: str) -> PaperRow | None:
+def _paper_row(recipe: str, config: NetworkConfig, data_set: str) -> PaperRow | None:
     """What the paper prints of exactly this model on this data set; None for one that was changed."""
     if recipe not in PRESETS or config != get_preset(recipe).config or data_set != get_recipe(recipe).data_set:
         return None
     return get_preset(recipe).paper
+
+
+def _other_network(recipe: str, config: NetworkConfig) -> str | None:
+    """What people call a network that was trained by the recipe of another architecture."""
+    same = recipe not in PRESETS or type(config) is type(get_preset(recipe).config)
+    return None if same else config.title
 
 
 def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenRun:

@@ -25,6 +25,9 @@ def test_the_summary_says_what_matters(make_run) -> None:
     run = make_run()
     said = wording.summary(run)
     assert "spikformer_tiny_digits on digits classifies 87.50% of 16 test samples correctly" in said
+    assert wording.summary(replace(run, network="SEW-ResNet-8")).startswith(
+        "SEW-ResNet-8, by spikformer_tiny_digits on"
+    )
     assert "best on validation, and on 81.25% after the last" in said
     assert "in 4 time steps with 158 k parameters, after 1 min 0 s of training" in said
     assert "15.8 µJ in its ANN twin" in said

@@ -88,6 +88,8 @@ class Run:
     environment: Mapping[str, Any]
     num_train_samples: int
     paper: PaperRow | None = None
+    network: str | None = None
+    """What people call it, where the recipe is of a network of another architecture."""
 
     def __post_init__(self) -> None:
         if not self.history:

@@ -52,8 +52,9 @@ def summary(run: Run) -> str:
         if run.spikes
         else f"It does not spike; one inference costs {energy(by_paper)}."
     )
+    named = f"{run.network}, by {run.recipe}" if run.network else run.recipe
     return (
-        f"{run.recipe} on {run.data} classifies {percent(run.shown.accuracy)} of {run.evaluation.num_samples:,} "
+        f"{named} on {run.data} classifies {percent(run.shown.accuracy)} of {run.evaluation.num_samples:,} "
         f"{run.split} samples correctly{_other(run)}, in {steps} with {count(run.num_parameters)} parameters{trained}. "
         f"{spends}"
     )
