@@ -27,7 +27,9 @@ from spikformer.presets import get_preset
 
 TINY = "spikformer_tiny_digits"
 # Those in stages are counted in test_operations_stages.py.
-MODELS = [name for name in sf.list_models() if not isinstance(get_preset(name).config, HierarchicalConfig)]
+OTHERS = [name for name in sf.list_models() if not isinstance(get_preset(name).config, HierarchicalConfig)]
+# One of those that differ in time steps or classes alone.
+MODELS = [*{get_preset(name).config.override(time_steps=1, num_classes=10): name for name in OTHERS}.values()]
 # Of ResNets with the stride in the 3×3 convolution, as commonly printed: 1.814, 3.664, 4.089, 7.801 and 11.514 G.
 RESNET_MACS = {
     "sew_resnet_18_imagenet": 1_814_073_344,

@@ -1,6 +1,6 @@
 """The whole network, every preset made small: shapes, statelessness, streaming, invariance, cost."""
 
-from functools import partial
+from functools import cache, partial
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import spikformer as sf
 from spikformer.analysis.recorder import spike_counts
 from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
+from spikformer.models import SpikingNetwork
 from spikformer.neurons import SpikingNeuron
 from spikformer.runs.checks import batch_invariance, streaming
 
@@ -17,9 +18,15 @@ ATTENTION += ["spike_driven", "spike_driven_dilated", "token"]
 NEURONS = ["lif", "if", "plif", "relu", "gelu"]
 
 
+@cache
+def small(name: str) -> SpikingNetwork:
+    """Made once for several tests, which leave it as it is."""
+    return specimen(shrunk(name))
+
+
 @pytest.mark.parametrize("name", distinct_models())
 def test_forward_is_the_mean_of_the_steps(name: str) -> None:
-    model = specimen(shrunk(name))
+    model = small(name)
     x = frames_for(model.config, batch_size=3)
     steps = model.forward_steps(x)
     assert steps.shape == (model.config.time_steps, 3, model.config.num_classes)
@@ -28,7 +35,7 @@ def test_forward_is_the_mean_of_the_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", distinct_models())
 def test_nothing_to_reset(name: str) -> None:
-    model = specimen(shrunk(name))
+    model = small(name)
     x = frames_for(model.config, batch_size=2)
     first = model(x)
     model(frames_for(model.config, batch_size=3, seed=5))
@@ -37,7 +44,7 @@ def test_nothing_to_reset(name: str) -> None:
 
 @pytest.mark.parametrize("name", distinct_models())
 def test_streaming_and_batch_invariance_to_the_last_bit(name: str) -> None:
-    model = specimen(shrunk(name))
+    model = small(name)
     for check in streaming(name, model) + batch_invariance(name, model):
         assert check.holds, check
 

@@ -172,7 +172,14 @@ except RuntimeError as error:
 """
 
 
-@pytest.mark.parametrize("act", ["sum", "barrier", "forward and backward"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param("sum", marks=pytest.mark.slow),
+        pytest.param("barrier", marks=pytest.mark.slow),
+        "forward and backward",
+    ],
+)
 def test_a_process_whose_peer_died_knows_it(act: str, tmp_path: Path) -> None:
     words = [sys.executable, "-c", DIES]
     processes = [subprocess.Popen([*words, str(rank), str(tmp_path / "store"), act]) for rank in (0, 1)]
