@@ -17,7 +17,6 @@ from spikformer.analysis.recorder import record, spike_counts
 from spikformer.analysis.specimens import frames_for, random_spikes
 from spikformer.config import NetworkConfig
 from spikformer.engine import Engine
-from spikformer.engine.interpreter import run_reference
 from spikformer.engine.lowering import from_model
 from spikformer.layers.linear import batch_invariant
 from spikformer.models import SpikingNetwork, build_model
@@ -163,7 +162,9 @@ def engine(name: str, model: SpikingNetwork) -> list[Check]:
     never all, only two spikes may differ in the first layer that differs, and logits are not compared.
     """
     x = frames_for(model.config, batch_size=4, seed=3).round()  # integers, the same in both precisions
-    readout, spikes = _run_program(model, x.numpy().astype(np.float32))
+    compiled = Engine(from_model(model), num_threads=1)
+    compiled.mode = "events"
+    readout, spikes = compiled.forward_steps(x), compiled.spikes(x)
     with torch.no_grad():
         expected = model.forward_steps(x).numpy()
     differing = differing_spikes(model, spikes, x)
@@ -189,21 +190,6 @@ def differing_spikes(model: SpikingNetwork, spikes: Mapping[str, np.ndarray], x:
         theirs = theirs.reshape(ours.shape)  # of a neuron before the head [T, B, D]
         numbers.append((theirs.astype(bool) != ours).sum((0, 2, 3)))
     return np.array(numbers)
-
-
-def _run_program(model: SpikingNetwork, frames: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Readouts [T, B, K] and spikes [T, B, positions, channels] by neuron; in NumPy where there is no native core."""
-    compiled = from_model(model)
-    try:
-        native = Engine(compiled, num_threads=1)
-    except ImportError:
-        buffers = run_reference(compiled.program, frames)
-        maps = {op.name: buffers[number] for number, op in compiled.program.state_ops()}  # [T, B, H, W, C]
-        return buffers[-1][:, :, 0, 0], {
-            name: fired.reshape(*fired.shape[:2], -1, fired.shape[-1]) for name, fired in maps.items()
-        }
-    native.mode = "events"
-    return native.forward_steps(frames), native.spikes(frames)
 
 
 def product_order(

@@ -20,6 +20,7 @@ from spikformer.layers.attention import key_value_first, query_key_first
 from spikformer.models import SpikingNetwork
 from spikformer.neurons import IF, LIF, PLIF
 from spikformer.neurons.multistep import describe as describe_backend
+from spikformer.neurons.multistep import native
 from spikformer.paper import NETWORKS
 from spikformer.presets import get_preset, list_models
 from spikformer.runs.checks import (
@@ -161,7 +162,7 @@ def _of_section(section: Section, recordings: list[str], folder: Path) -> Iterat
     for name in section.specimens:
         for check in (batch_invariance, batch_invariance_in_float32, streaming):
             yield partial(_on_specimen, check, name)
-        if name not in section.not_compiled:
+        if name not in section.not_compiled and native is not None:  # no engine without native core
             yield partial(_on_specimen, engine, name)
 
 
