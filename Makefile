@@ -214,10 +214,13 @@ DIGITS := runs/pictures/digits
 EVENTS := runs/pictures/digits_dvs
 pictures: $(INSTALLED)
 	$(BIN)/python $(PICTURES)/draw.py
+	$(BIN)/python $(PICTURES)/train.py
 	$(BIN)/spikformer train spikformer_tiny_digits --output $(DIGITS) --overwrite
 	$(BIN)/spikformer train spikformer_tiny_digits_dvs --output $(EVENTS) --overwrite
 	$(BIN)/spikformer ablate attention --only ssa relu leaky_relu identity --seeds 0 --epochs 5 --output runs/pictures/attention
 	$(BIN)/spikformer attention $(DIGITS)/best.safetensors --samples 7 --output $(PICTURES)/attention_digits.svg
+	$(BIN)/spikformer attention runs/pictures/spike_driven_digits --samples 7 --output $(PICTURES)/masks_spike_driven_digits.svg
+	$(BIN)/spikformer attention runs/pictures/qkformer_digits --samples 7 --output $(PICTURES)/masks_qkformer_digits.svg
 	$(BIN)/spikformer firing $(DIGITS)/best.safetensors --output $(PICTURES)/firing_digits.svg
 	$(BIN)/spikformer figure curves $(DIGITS) $(EVENTS) --output $(PICTURES)/curves_digits.svg
 	$(BIN)/spikformer figure surrogate --output $(PICTURES)/surrogate.svg

@@ -23,6 +23,7 @@ import torch
 from PIL import Image
 from tests.data.conftest import FORMATS, aedat2
 from tests.data.images.conftest import CIFAR10_NAMES, labels, pixels, python2_value
+from tests.engine.drawn import program_of_every_op
 
 import spikformer as sf
 from spikformer.analysis.golden import GOLDEN_FOLDER as GOLDEN
@@ -35,6 +36,8 @@ from spikformer.data.images.cifar import read_cifar
 from spikformer.data.images.mnist import read_idx
 from spikformer.data.images.picture import read_picture
 from spikformer.data.unpacking import unpack
+from spikformer.engine.file import write_compiled
+from spikformer.engine.program import Compiled
 from spikformer.preprocessing import Preprocessing
 from spikformer.runs.folder import Run
 from spikformer.sampling import to_frames
@@ -243,6 +246,8 @@ def _state_seeds(folder: Path) -> Iterator[bytes]:
 def _engine_seeds(folder: Path) -> Iterator[bytes]:
     sf.compile_engine(sf.Spikformer(CONFIG).eval()).save(folder / "e.engine")
     yield (folder / "e.engine").read_bytes()
+    write_compiled(Compiled(program_of_every_op()), folder / "every.engine")
+    yield (folder / "every.engine").read_bytes()
 
 
 def _read_run(content: bytes, folder: Path) -> None:

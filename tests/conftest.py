@@ -25,9 +25,9 @@ def _seeded() -> None:
 
 
 @contextmanager
-def _full_disk() -> Iterator[None]:
+def _full_disk(most_bytes: int = 1000) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
     try:
         yield
     finally:
@@ -35,6 +35,6 @@ def _full_disk() -> Iterator[None]:
 
 
 @pytest.fixture
-def full_disk() -> Callable[[], AbstractContextManager[None]]:
-    """A context in which no file may have more than a kilobyte."""
+def full_disk() -> Callable[..., AbstractContextManager[None]]:
+    """A context in which no file may have more than a kilobyte, or as many bytes as it is told."""
     return _full_disk

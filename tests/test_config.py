@@ -5,10 +5,11 @@ import json
 import pickle
 
 import pytest
+from tests.mistakes import field_error, shows
 
 import spikformer as sf
+from spikformer.errors import FieldError
 from spikformer.presets import get_preset
-from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 
@@ -78,8 +79,9 @@ def test_a_wrong_field_is_named(field: str, fields: dict) -> None:
 
 
 def test_an_error_says_what_was_expected_given_and_fits() -> None:
-    with pytest.raises(FieldError, match=r"divisible by num_heads, got 7; try (6|8)\."):
+    with field_error("num_heads", 384, 7) as error:
         sf.ModelConfig(embed_dim=384, num_heads=7)
+    assert any(shows(str(error.value), fitting) for fitting in (6, 8))
     with pytest.raises(FieldError, match=r"^depth must be an integer of at least 1, got -1\.$"):
         sf.ModelConfig(depth=-1)
 
@@ -115,9 +117,9 @@ def test_files_of_earlier_releases_have_fewer_fields() -> None:
 
 
 def test_an_unknown_field_is_answered_with_the_nearest() -> None:
-    with pytest.raises(FieldError, match=r"no field 'time_step'; did you mean 'time_steps'\?"):
+    with field_error("time_step", "'time_steps'"):
         sf.ModelConfig().override(time_step=4)
-    with pytest.raises(FieldError, match=r"known fields are image_size"):
+    with field_error("qwertyuiop", "image_size", "depth"):
         sf.ModelConfig.from_dict({"qwertyuiop": 1})
 
 

@@ -10,7 +10,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 
 CHECKS = """
 from spikformer.analysis.specimens import frames_for, specimen
-from spikformer.runs.verify import batch_invariance, streaming
+from spikformer.runs.checks import batch_invariance, streaming
 from spikformer.models import build_model
 from spikformer.presets import get_preset
 

@@ -7,6 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 
 import pytest
+from tests.mistakes import mistake
 
 import spikformer as sf
 
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.core
 
 SOURCE = Path(sf.__file__).parent
 FLOW = [
+    "errors",
     "validation",
     "config",
     "sampling",
@@ -101,5 +103,5 @@ def test_public_names_are_there_and_nothing_else() -> None:
     for name in sf.__all__:
         assert getattr(sf, name) is not None
     assert set(sf.__all__) <= set(dir(sf))
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with mistake(AttributeError, "nonsense", name="nonsense"):
         attrgetter("nonsense")(sf)

@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error, mistake
 
 import spikformer as sf
+from spikformer.errors import UnknownNameError
 from spikformer.presets import PRESETS, get_preset
+from spikformer.successors import COUNTED_PARAMETERS, CountedParameters
 
 pytestmark = pytest.mark.core
 
@@ -19,46 +22,8 @@ EXPECTED = {  # weights that the authors' network never uses excluded
     "spikformer_2_256_dvs128": 2.567,
     "transformer_8_512_imagenet": 29.689,
 }
-LAYER_NORMS = 4  # two layer norms in each block, of a weight and a bias for each feature
-COUNTED = {  # with weights that are never used: layer norms in each block, or a mixing of 8 heads
-    "spikingformer_4_256_cifar10": 4_156_202,
-    "spikingformer_2_384_cifar10": 5_765_818,
-    "spikingformer_4_384_cifar10": 9_326_266,
-    "spikingformer_8_384_imagenet": 16_828_312,
-    "spikingformer_8_512_imagenet": 29_705_768,
-    "spikingformer_8_768_imagenet": 66_363_208,
-    "spikingformer_2_256_cifar10dvs": 2_568_714,
-    "spike_driven_transformer_2_256_cifar10": 2_567_082,
-    "spike_driven_transformer_2_512_cifar10": 10_233_546,
-    "spike_driven_transformer_8_384_imagenet": 16_816_536,
-    "spike_driven_transformer_6_512_imagenet": 23_373_736,
-    "spike_driven_transformer_8_512_imagenet": 29_689_896,
-    "spike_driven_transformer_10_512_imagenet": 36_006_056,
-    "spike_driven_transformer_8_768_imagenet": 66_339_144,
-    "spike_driven_transformer_2_256_dvs128": 2_567_051,
-}
-RESIDUAL = {  # no weight of these is unused
-    "sew_resnet_18_imagenet": 11_689_512,
-    "sew_resnet_34_imagenet": 21_797_672,
-    "sew_resnet_50_imagenet": 25_557_032,
-    "sew_resnet_101_imagenet": 44_549_160,
-    "sew_resnet_152_imagenet": 60_192_808,
-    "sew_wide_7b_net_cifar10dvs": 1_192_218,
-    "sew_7b_net_dvs128": 130_426,
-}
-IN_STAGES = {  # every weight is used
-    "qkformer_4_384_cifar10": 6_706_234,
-    "qkformer_10_384_imagenet": 16_473_688,
-    "qkformer_10_512_imagenet": 29_079_336,
-    "qkformer_10_768_imagenet": 64_962_760,
-    "qkformer_2_256_cifar10dvs": 1_504_138,
-    "qkformer_2_256_dvs128": 1_999_371,
-    "maxformer_4_384_cifar10": 6_568_282,
-    "maxformer_10_384_imagenet": 16_237_240,
-    "maxformer_10_512_imagenet": 28_653_480,
-    "maxformer_10_768_imagenet": 63_992_200,
-    "maxformer_2_256_cifar10dvs": 1_455_626,
-}
+RESIDUAL = {f"sew_resnet_{layers}_imagenet" for layers in (18, 34, 50, 101, 152)}
+RESIDUAL |= {"sew_wide_7b_net_cifar10dvs", "sew_7b_net_dvs128"}
 OWN = ("spikformer_4_384_imagenet", "spike_driven_transformer_2_256_cifar10")  # without a published accuracy
 OWN += tuple(sf.list_models("ms_qkformer_*"))
 
@@ -105,24 +70,15 @@ def test_parameters_in_millions(name: str, millions: float) -> None:
     assert round(parameters(name) / 1e6, 3) == millions
 
 
-@pytest.mark.parametrize(("name", "counted"), COUNTED.items())
-def test_parameters_of_successors_but_for_those_never_used(name: str, counted: int) -> None:
+@pytest.mark.parametrize(("name", "counted"), COUNTED_PARAMETERS.items())
+def test_parameters_are_the_authors_but_for_those_never_used(name: str, counted: CountedParameters) -> None:
+    assert parameters(name) == counted.total - counted.unused
     config = get_preset(name).config
-    spike_driven = name.startswith("spike_driven")
-    unused = config.num_heads**2 if spike_driven else LAYER_NORMS * config.embed_dim
-    assert parameters(name) == counted - config.depth * unused
-    if not spike_driven:
+    if name.startswith("spikingformer"):
+        assert counted.unused == config.depth * 4 * config.embed_dim  # two layer norms, of two numbers for each feature
         assert parameters(f"cml_{name}") == parameters(name)
-
-
-@pytest.mark.parametrize(("name", "counted"), RESIDUAL.items())
-def test_parameters_of_residual_networks(name: str, counted: int) -> None:
-    assert parameters(name) == counted
-
-
-@pytest.mark.parametrize(("name", "counted"), IN_STAGES.items())
-def test_parameters_of_networks_in_stages(name: str, counted: int) -> None:
-    assert parameters(name) == counted
+    else:
+        assert counted.unused == (config.depth * config.num_heads**2 if name.startswith("spike_driven") else 0)
 
 
 @pytest.mark.parametrize("name", sf.list_models())
@@ -162,12 +118,13 @@ def _number(word: str) -> bool:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"no model 'spikformer_4_384_cifar'; did you mean 'spikformer_4_384_cifar10"):
+    with mistake(UnknownNameError, kind="model", name="spikformer_4_384_cifar") as caught:
         sf.create_model("spikformer_4_384_cifar")
+    assert caught.value.suggestion.startswith("spikformer_4_384_cifar10")
 
 
 def test_an_override_reaches_the_network() -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=3, time_steps=2, in_channels=2, image_size=(8, 12))
     assert model(torch.randn(2, 2, 8, 12)).shape == (2, 3)
-    with pytest.raises(ValueError, match="did you mean 'num_classes'"):
+    with field_error("num_class", "'num_classes'"):
         sf.create_model("spikformer_tiny_digits", num_class=3)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from tests.mistakes import field_error
 
 from spikformer.sampling import Recording, evaluation_crop, evaluation_size, to_frames
 
@@ -77,9 +78,9 @@ def test_resizing_keeps_every_event_and_cropping_the_middle() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(ValueError, match="num_frames must be at least 1, got 0"):
+    with field_error("num_frames", 0):
         to_frames(recording(5), 0)
-    with pytest.raises(ValueError, match=r"Cannot crop a sensor of 12×16 to 16×16; resize instead"):
+    with field_error("fit", "12×16", "16×16"):
         to_frames(recording(5), 1, size=(16, 16), fit="crop")
 
 
@@ -127,7 +128,7 @@ def test_ratio_and_size_have_an_effect_and_bounds() -> None:
     image = photograph(60, 80)
     assert (evaluation_crop(image, (32, 32), 0.5) != evaluation_crop(image, (32, 32), 1.0)).any()
     for ratio in (0, -1, 1.01, float("nan")):
-        with pytest.raises(ValueError, match="ratio must be above 0 and at most 1"):
+        with field_error("ratio", ratio):
             evaluation_crop(image, (32, 32), ratio)
-    with pytest.raises(ValueError, match=r"size must be \(height, width\), each at least 1, got \(0, 32\)"):
+    with field_error("size", (0, 32)):
         evaluation_crop(image, (0, 32), 1.0)

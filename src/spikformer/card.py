@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Protocol
 
+from spikformer.errors import FieldError, shown
 from spikformer.preprocessing import Preprocessing
-from spikformer.validation import check_mapping, check_number, check_text, plain_json, shown
+from spikformer.validation import check_mapping, check_number, check_text, plain_json
 
 
 class NetworkShape(Protocol):
@@ -52,7 +53,7 @@ class Result:
         try:
             date.fromisoformat(self.date)
         except ValueError:
-            raise ValueError(f"date must be a day such as 2026-11-17, got {shown(self.date)}.") from None
+            raise FieldError("date", f"date must be a day such as 2026-11-17, got {shown(self.date)}.") from None
 
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -80,18 +81,22 @@ class ModelCard:
                 check_text(name, getattr(self, name), longest)
         names: Any = self.class_names
         if not isinstance(names, list | tuple) or len(names) > _MOST_CLASSES:
-            raise ValueError(f"class_names must be a list of at most {_MOST_CLASSES:,} names, got {shown(names)}.")
+            raise FieldError(
+                "class_names", f"class_names must be a list of at most {_MOST_CLASSES:,} names, got {shown(names)}."
+            )
         self._set("class_names", tuple(check_text("a class name", name, 1000) for name in names))
         if self.preprocessing is not None and not isinstance(self.preprocessing, Preprocessing):
-            raise ValueError(f"preprocessing must be a Preprocessing, got {shown(self.preprocessing)}.")
+            raise FieldError(
+                "preprocessing", f"preprocessing must be a Preprocessing, got {shown(self.preprocessing)}."
+            )
         if not isinstance(self.settings, Mapping):
-            raise ValueError(f"settings must be an object, got {shown(self.settings)}.")
+            raise FieldError("settings", f"settings must be an object, got {shown(self.settings)}.")
         self._set("settings", plain_json("settings", self.settings))
         results: Any = self.results
         if not isinstance(results, list | tuple) or not all(isinstance(result, Result) for result in results):
-            raise ValueError(f"results must be a list of Result, got {shown(results)}.")
+            raise FieldError("results", f"results must be a list of Result, got {shown(results)}.")
         if len(results) > _MOST_RESULTS:
-            raise ValueError(f"A card may hold {_MOST_RESULTS:,} results, got {len(results):,}.")
+            raise FieldError("results", f"A card may hold {_MOST_RESULTS:,} results, got {len(results):,}.")
         self._set("results", tuple(results))
 
     def _set(self, name: str, value: object) -> None:
@@ -101,19 +106,24 @@ class ModelCard:
     def known_preprocessing(self) -> Preprocessing:
         """The preprocessing; a ValueError where the card has none, so that a file cannot be shown to the network."""
         if self.preprocessing is None:
-            raise ValueError("The card does not say how its inputs are made; save the network with a card that does.")
+            raise FieldError(
+                "preprocessing",
+                "The card does not say how its inputs are made; save the network with a card that does.",
+            )
         return self.preprocessing
 
     def check_fits(self, network: NetworkShape) -> None:
         """Raise unless classes, channels and size are those of a network, which can take such a sample."""
         named, answered = len(self.class_names), network.num_classes
         if named not in (0, answered):
-            raise ValueError(f"The card names {named} classes, and the network has {answered} outputs.")
+            raise FieldError("class_names", f"The card names {named} classes, and the network has {answered} outputs.")
         seen = self.preprocessing
         if seen is not None and seen.channels != network.in_channels:
-            raise ValueError(f"The card has inputs of {seen.channels} channels, and the network {network.in_channels}.")
+            raise FieldError(
+                "channels", f"The card has inputs of {seen.channels} channels, and the network {network.in_channels}."
+            )
         if seen is not None and network.image_size not in (None, seen.size):
-            raise ValueError(f"The card has inputs of size {seen.size}, and the network {network.image_size}.")
+            raise FieldError("size", f"The card has inputs of size {seen.size}, and the network {network.image_size}.")
         if seen is not None:
             network.check_sample(seen.size, seen.time_steps or network.time_steps)
 
@@ -143,7 +153,7 @@ class ModelCard:
         check_mapping(cls, values, required=("architecture",))
         preprocessing, results = values.get("preprocessing"), values.get("results", [])
         if not isinstance(results, list) or len(results) > _MOST_RESULTS:
-            raise ValueError(f"results must be a list of at most {_MOST_RESULTS:,}, got {shown(results)}.")
+            raise FieldError("results", f"results must be a list of at most {_MOST_RESULTS:,}, got {shown(results)}.")
         for result in results:
             check_mapping(Result, result, required=("metric", "split", "value", "date", "command"))
         given: dict[str, Any] = dict(values)
@@ -160,7 +170,7 @@ def read_card(metadata: Mapping[str, str], network: NetworkShape) -> ModelCard:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise ValueError(f"It holds no readable {key}.")
+        raise FieldError(key, f"It holds no readable {key}.")
     card = ModelCard.from_dict(values) if key == "card" else _from_about(values, network)
     card.check_fits(network)
     return card

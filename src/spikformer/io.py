@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from spikformer.errors import FileError
+
 TEMP_SUFFIX = ".spikformer-tmp"
 """How a name ends while its file is being written; a kill may leave one until the next write to the same path."""
 _SWEPT = 8  # temporary names of one path that are looked at: as many as may write to it at a time
@@ -37,7 +39,7 @@ def read_bounded(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(_MAX_JSON_BYTES + 1)
     if len(content) > _MAX_JSON_BYTES:
-        raise ValueError(f"{path} is larger than {_MAX_JSON_BYTES // 2**20} MB.")
+        raise FileError(path, f"is larger than {_MAX_JSON_BYTES // 2**20} MB.", "too_large")
     return content
 
 
@@ -46,13 +48,13 @@ def read_json(path: Path) -> Any:
     try:
         content = json.loads(read_bounded(path))
     except RecursionError:
-        raise ValueError(f"{path} is nested too deeply.") from None
+        raise FileError(path, "is nested too deeply.", "too_large") from None
     level = [content]
     for _ in range(_MAX_JSON_LEVELS):
         inside = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [inner for values in inside for inner in values]
     if level:
-        raise ValueError(f"{path} is nested too deeply.")
+        raise FileError(path, "is nested too deeply.", "too_large")
     return content
 
 

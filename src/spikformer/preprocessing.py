@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from spikformer.errors import FieldError, FileError
 from spikformer.sampling import (
     Fit,
     Recording,
@@ -75,24 +76,26 @@ class Preprocessing:
         for field in fields(self):
             is_own = field.name in (*_SHARED, *_OWN[self.kind])
             if not is_own and getattr(self, field.name) != field.default:
-                raise ValueError(f"{field.name} has no effect on preprocessing of kind {self.kind!r}; leave it out.")
+                raise FieldError(
+                    field.name, f"{field.name} has no effect on preprocessing of kind {self.kind!r}; leave it out."
+                )
         (self._check_image if self.kind == "image" else self._check_events)()
         if (self.time_steps or 1) * self.channels * prod(self.size) > _LARGEST_SAMPLE:
-            raise ValueError(f"A sample may have {_LARGEST_SAMPLE:,} numbers at most; take a smaller size.")
+            raise FieldError("size", f"A sample may have {_LARGEST_SAMPLE:,} numbers at most; take a smaller size.")
 
     def _check_image(self) -> None:
         self._set("crop_ratio", check_number("crop_ratio", self.crop_ratio, 1 / 16, 1.0))
         check_choice("resampling", self.resampling, get_args(Resampling))
         if prod(evaluation_size(self.size, self.crop_ratio)) > _LARGEST_COVER:
-            raise ValueError(f"size / crop_ratio may have {_LARGEST_COVER:,} pixels at most, got {self.size}.")
+            raise FieldError("size", f"size / crop_ratio may have {_LARGEST_COVER:,} pixels at most, got {self.size}.")
         if (self.mean is None) != (self.std is None):
-            raise ValueError("mean and std belong together; give both, or neither.")
+            raise FieldError("std", "mean and std belong together; give both, or neither.")
         for name, least in (("mean", -1e6), ("std", 1e-6)):
             values: Any = getattr(self, name)
             if values is None:
                 continue
             if not isinstance(values, list | tuple) or len(values) not in (1, self.channels):
-                raise ValueError(f"{name} must have one number for each of {self.channels} channels.")
+                raise FieldError(name, f"{name} must have one number for each of {self.channels} channels.")
             self._set(name, tuple(check_number(name, value, least, 1e6) for value in values))
 
     def _check_events(self) -> None:
@@ -100,11 +103,11 @@ class Preprocessing:
         check_choice("slicing", self.slicing, get_args(Slicing))
         check_choice("fit", self.fit, get_args(Fit))
         if self.channels != 2:
-            raise ValueError(f"Events have 2 channels, OFF and ON, got {self.channels}.")
+            raise FieldError("channels", f"Events have 2 channels, OFF and ON, got {self.channels}.")
         if self.sensor is not None:
             self._set("sensor", check_size("sensor", self.sensor, _LARGEST_SENSOR))
         if not isinstance(self.swap_axes, bool):
-            raise ValueError("swap_axes must be true or false.")
+            raise FieldError("swap_axes", "swap_axes must be true or false.")
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -128,16 +131,16 @@ class Preprocessing:
         if isinstance(source, Recording):
             return self._frames(source, name)
         if self.events:
-            raise ValueError("Expected a recording of events, got a picture.")
+            raise FieldError("source", "Expected a recording of events, got a picture.")
         if not isinstance(source, np.ndarray) or source.ndim != 3 or source.dtype != np.uint8 or 0 in source.shape:
-            raise ValueError(f"Expected a picture [C, H, W] of uint8, got {_described(source)}.")
+            raise FieldError("source", f"Expected a picture [C, H, W] of uint8, got {_described(source)}.")
         return with_channels(evaluation_crop(source, self.size, self.crop_ratio, self.resampling), self.channels)
 
     def _frames(self, recording: Recording, name: str) -> np.ndarray:
         if self.time_steps is None:
-            raise ValueError("Expected a picture, got a recording of events.")
+            raise FieldError("source", "Expected a picture, got a recording of events.")
         if not len(recording.time_us):
-            raise ValueError(f"{name} holds no events.")
+            raise FileError(name, "holds no events.", "empty")
         seen = recording if self.sensor is None else with_sensor(recording, self.sensor, name)
         upright = swap_axes(seen) if self.swap_axes else seen
         return to_frames(upright, self.time_steps, slicing=self.slicing, size=self.size, fit=self.fit)
@@ -145,7 +148,7 @@ class Preprocessing:
     def to_inputs(self, samples: np.ndarray) -> np.ndarray:
         """The float32 input of samples [B, …]: images scaled and normalised, frames with time first."""
         if samples.ndim != len(self.sample_shape) + 1 or samples.shape[-3:] != self.sample_shape[-3:]:
-            raise ValueError(f"Expected samples {['B', *self.sample_shape]}, got {_described(samples)}.")
+            raise FieldError("samples", f"Expected samples {['B', *self.sample_shape]}, got {_described(samples)}.")
         if self.events:
             return np.ascontiguousarray(samples.swapaxes(0, 1), np.float32)
         brightness = samples.astype(np.float32) / np.float32(255)

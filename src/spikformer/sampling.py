@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from spikformer.errors import FieldError, FileError
+
 Slicing = Literal["count", "time"]
 Fit = Literal["resize", "crop"]
 Resampling = Literal["bicubic", "bilinear", "nearest"]
@@ -42,9 +44,11 @@ def with_sensor(recording: Recording, sensor: tuple[int, int], source: str) -> R
         return recording
     rows, columns = int(recording.y.max()) + 1, int(recording.x.max()) + 1
     if rows > sensor[0] or columns > sensor[1]:
-        raise ValueError(
-            f"{source} does not say its sensor, and has events up to row {rows - 1} and column {columns - 1}, outside "
-            f"the {sensor[0]}×{sensor[1]} of its set; give the right `sensor`."
+        raise FileError(
+            source,
+            f"does not say its sensor, and has events up to row {rows - 1} and column {columns - 1}, outside "
+            f"the {sensor[0]}×{sensor[1]} of its set; give the right `sensor`.",
+            "unfit",
         )
     return recording._replace(size=sensor, size_is_guessed=False)
 
@@ -63,9 +67,11 @@ def to_frames(
     the sensor is kept (crop). Takes 40 bytes of memory for each event, and 9 for each count.
     """
     if num_frames < 1:
-        raise ValueError(f"num_frames must be at least 1, got {num_frames}.")
+        raise FieldError("num_frames", f"num_frames must be at least 1, got {num_frames}.")
     if slicing not in get_args(Slicing) or fit not in get_args(Fit):
-        raise ValueError(f"slicing is 'count' or 'time' and fit 'resize' or 'crop', got {slicing!r} and {fit!r}.")
+        raise FieldError(
+            "slicing", f"slicing is 'count' or 'time' and fit 'resize' or 'crop', got {slicing!r} and {fit!r}."
+        )
     height, width = size or recording.size
     x, y, inside = _place(recording, (height, width), fit)
     frame = _slice_by_count if slicing == "count" else _slice_by_time
@@ -101,7 +107,9 @@ def _place(recording: Recording, size: tuple[int, int], fit: Fit) -> tuple[np.nd
     if fit == "resize":
         return x * width // sensor_width, y * height // sensor_height, None
     if height > sensor_height or width > sensor_width:
-        raise ValueError(f"Cannot crop a sensor of {sensor_height}×{sensor_width} to {height}×{width}; resize instead.")
+        raise FieldError(
+            "fit", f"Cannot crop a sensor of {sensor_height}×{sensor_width} to {height}×{width}; resize instead."
+        )
     x, y = x - (sensor_width - width) // 2, y - (sensor_height - height) // 2
     return x, y, (x >= 0) & (x < width) & (y >= 0) & (y < height)
 
@@ -109,9 +117,9 @@ def _place(recording: Recording, size: tuple[int, int], fit: Fit) -> tuple[np.nd
 def evaluation_size(size: tuple[int, int], ratio: float) -> tuple[int, int]:
     """Height and width that a picture is resized to cover before the crop; also the size hint to read it with."""
     if not 0 < ratio <= 1:
-        raise ValueError(f"ratio must be above 0 and at most 1, got {ratio!r}; 0.875 crops 224 out of 256.")
+        raise FieldError("ratio", f"ratio must be above 0 and at most 1, got {ratio!r}; 0.875 crops 224 out of 256.")
     if min(size) < 1:
-        raise ValueError(f"size must be (height, width), each at least 1, got {size!r}.")
+        raise FieldError("size", f"size must be (height, width), each at least 1, got {size!r}.")
     height, width = size
     return floor(height / ratio), floor(width / ratio)
 
@@ -162,4 +170,4 @@ def with_channels(image: np.ndarray, channels: int) -> np.ndarray:
         return np.rint(np.tensordot(_LUMA, image, 1)).astype(np.uint8)[None]
     if (len(image), channels) == (1, 3):
         return np.repeat(image, 3, axis=0)
-    raise ValueError(f"Expected a picture of {channels} channels, got {len(image)}.")
+    raise FieldError("channels", f"Expected a picture of {channels} channels, got {len(image)}.")

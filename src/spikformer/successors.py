@@ -7,18 +7,21 @@ parameters leave out layer norms that are never used; the Spike-driven Transform
 (ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the
 README of zhouchenlin2096/QKFormer (ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former
 from the training logs in bic-L/MaxFormer, at the best epoch, Max-ResNet from its README. SEW-ResNet from its paper;
-what it computes and spends on ImageNet is Spikformer's Tab. 2.
+what it computes and spends on ImageNet is Spikformer's Tab. 2. Of the successors, Spikingformer alone is listed with
+both operations and energy; an energy alone fits any network at some firing rate.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from spikformer.paper import BASELINE, PaperRow
 
 ROWS: dict[str, PaperRow] = {
     # Spikingformer
-    "spikingformer_8_384_imagenet": PaperRow(16.81, 72.45),
-    "spikingformer_8_512_imagenet": PaperRow(29.68, 74.79),
-    "spikingformer_8_768_imagenet": PaperRow(66.34, 75.85),
+    "spikingformer_8_384_imagenet": PaperRow(16.81, 72.45, 3.88, 4.69),
+    "spikingformer_8_512_imagenet": PaperRow(29.68, 74.79, 6.52, 7.46),
+    "spikingformer_8_768_imagenet": PaperRow(66.34, 75.85, 12.54, 13.68),
     "spikingformer_4_256_cifar10": PaperRow(4.15, 94.77),
     "spikingformer_2_384_cifar10": PaperRow(5.76, 95.22),
     "spikingformer_4_384_cifar10": PaperRow(9.32, 95.61),
@@ -121,3 +124,50 @@ ACCURACY_IN_LOGS = {
     "qkformer_2_256_cifar10dvs": 84.1,
 }
 """Of the authors' training logs, where they differ from the row."""
+
+
+class CountedParameters(NamedTuple):
+    """How many parameters the authors' code builds, and how many of these its network never uses."""
+
+    total: int
+    unused: int = 0
+
+
+COUNTED_PARAMETERS = {
+    # layer norms in each block are never used
+    "spikingformer_8_384_imagenet": CountedParameters(16_828_312, 12_288),
+    "spikingformer_8_512_imagenet": CountedParameters(29_705_768, 16_384),
+    "spikingformer_8_768_imagenet": CountedParameters(66_363_208, 24_576),
+    "spikingformer_4_256_cifar10": CountedParameters(4_156_202, 4_096),
+    "spikingformer_2_384_cifar10": CountedParameters(5_765_818, 3_072),
+    "spikingformer_4_384_cifar10": CountedParameters(9_326_266, 6_144),
+    "spikingformer_2_256_cifar10dvs": CountedParameters(2_568_714, 2_048),
+    # a mixing of 8 heads in each block is never used
+    "spike_driven_transformer_8_384_imagenet": CountedParameters(16_816_536, 512),
+    "spike_driven_transformer_6_512_imagenet": CountedParameters(23_373_736, 384),
+    "spike_driven_transformer_8_512_imagenet": CountedParameters(29_689_896, 512),
+    "spike_driven_transformer_10_512_imagenet": CountedParameters(36_006_056, 640),
+    "spike_driven_transformer_8_768_imagenet": CountedParameters(66_339_144, 512),
+    "spike_driven_transformer_2_256_cifar10": CountedParameters(2_567_082, 128),
+    "spike_driven_transformer_2_512_cifar10": CountedParameters(10_233_546, 128),
+    "spike_driven_transformer_2_256_dvs128": CountedParameters(2_567_051, 128),
+    "qkformer_10_384_imagenet": CountedParameters(16_473_688),
+    "qkformer_10_512_imagenet": CountedParameters(29_079_336),
+    "qkformer_10_768_imagenet": CountedParameters(64_962_760),
+    "qkformer_4_384_cifar10": CountedParameters(6_706_234),
+    "qkformer_2_256_cifar10dvs": CountedParameters(1_504_138),
+    "qkformer_2_256_dvs128": CountedParameters(1_999_371),
+    "maxformer_10_384_imagenet": CountedParameters(16_237_240),
+    "maxformer_10_512_imagenet": CountedParameters(28_653_480),
+    "maxformer_10_768_imagenet": CountedParameters(63_992_200),
+    "maxformer_4_384_cifar10": CountedParameters(6_568_282),
+    "maxformer_2_256_cifar10dvs": CountedParameters(1_455_626),
+    "sew_resnet_18_imagenet": CountedParameters(11_689_512),
+    "sew_resnet_34_imagenet": CountedParameters(21_797_672),
+    "sew_resnet_50_imagenet": CountedParameters(25_557_032),
+    "sew_resnet_101_imagenet": CountedParameters(44_549_160),
+    "sew_resnet_152_imagenet": CountedParameters(60_192_808),
+    "sew_wide_7b_net_cifar10dvs": CountedParameters(1_192_218),
+    "sew_7b_net_dvs128": CountedParameters(130_426),
+}
+"""Where the authors' code was counted; CML changes no size."""

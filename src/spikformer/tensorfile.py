@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from spikformer.errors import FileError, shown
 from spikformer.io import atomic_file, check_is_file
-from spikformer.validation import shown
 
 LONGEST_HEADER = 1 << 23
 _MOST_AXES = 16
@@ -58,7 +58,9 @@ def write_tensors(path: Path, tensors: Mapping[str, tuple[str, np.ndarray]], met
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # so that the data of every tensor is aligned in the file
     if len(text) > LONGEST_HEADER:
-        raise ValueError(f"{path} would need a header of {len(text):,} bytes; at most {LONGEST_HEADER:,} are read.")
+        raise FileError(
+            path, f"would need a header of {len(text):,} bytes; at most {LONGEST_HEADER:,} are read.", "too_large"
+        )
     with atomic_file(path) as file:
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
@@ -98,15 +100,19 @@ class TensorFile:
             expected = _KINDS[wanted][0]
             if found in _KINDS:
                 kind, remedy = _KINDS[found]
-                raise ValueError(f"{self.path} holds {kind}, not {expected}; {remedy}.")
-            raise ValueError(
-                f"{self.path} is a safetensors file of another program, expected {expected}; "
-                "`spikformer import` converts the authors' weights."
+                raise FileError(self.path, f"holds {kind}, not {expected}; {remedy}.", "foreign")
+            raise FileError(
+                self.path,
+                f"is a safetensors file of another program, expected {expected}; "
+                "`spikformer import` converts the authors' weights.",
+                "foreign",
             )
         given = self.metadata.get("format_version", "")
         if not (given.isascii() and given.isdecimal() and len(given) < 10 and int(given) <= version):
-            raise ValueError(
-                f"{self.path} has format version {shown(given)}, this release reads up to {version}; update spikformer."
+            raise FileError(
+                self.path,
+                f"has format version {shown(given)}, this release reads up to {version}; update spikformer.",
+                "unsupported",
             )
 
     def json(self, key: str, *types: type) -> Any:
@@ -116,14 +122,16 @@ class TensorFile:
         except (KeyError, ValueError, RecursionError):
             value = self  # of no type that JSON has
         if not isinstance(value, types):
-            raise ValueError(f"{self.path} holds no readable {key}; it is damaged, write it again.")
+            raise FileError(self.path, f"holds no readable {key}; it is damaged, write it again.", at=key)
         return value
 
     def read_numpy(self, name: str) -> np.ndarray:
         """A tensor as an array that owns its memory."""
         entry = self.entries[name]
         if entry.dtype not in _NUMPY:
-            raise ValueError(f"{self.path}: {shown(name)} is {entry.dtype}, which NumPy does not have.")
+            raise FileError(
+                self.path, f": {shown(name)} is {entry.dtype}, which NumPy does not have.", "unsupported", at=name
+            )
         array = np.empty(entry.shape, _NUMPY[entry.dtype])
         self.read_into(name, array)
         return array
@@ -133,7 +141,7 @@ class TensorFile:
         entry = self.entries[name]
         self._file.seek(self._data + entry.begin)
         if self._file.readinto(_bytes_of(array).data) != entry.end - entry.begin:
-            raise _not_safetensors(self.path, "it became shorter while it was read")
+            raise FileError(self.path, f": {shown(name)} is cut off; the file became shorter.", "truncated", at=name)
 
 
 @contextmanager
@@ -161,10 +169,11 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
         yield TensorFile(path, metadata, entries, file, 8 + length)
 
 
-def _not_safetensors(path: Path, reason: str) -> ValueError:
-    return ValueError(
-        f"{path} is truncated or not a safetensors file ({reason}); "
-        "write it again, or convert the authors' weights with `spikformer import`."
+def _not_safetensors(path: Path, problem: str) -> FileError:
+    return FileError(
+        path,
+        f"is truncated or not a safetensors file ({problem}); "
+        "write it again, or convert the authors' weights with `spikformer import`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of what users and files give, and how error messages show words and values.
+"""Checks of what users and files give.
 
     @dataclass(frozen=True)
     class Config:
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
-from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
+
+from spikformer.errors import FieldError, did_you_mean, shown
 
 SILENT = (
     "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
@@ -26,39 +27,6 @@ SILENT = (
 
 LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a file that means harm
 _CHECK = "check"
-
-
-def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
-    """The end of an error message about an unknown word: the nearest known one, or something else to do."""
-    near = get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.7)
-    return f"did you mean {near[0]!r}?" if near else otherwise
-
-
-def shown(value: object, longest: int = 80) -> str:
-    """A value as an error message shows it: its repr, which escapes control characters, cut where it is long."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python prints no int of more than 4,300 digits
-        text = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def printable(text: object, length: int = 100) -> str:
-    """What a file or a library says, fit for an error message: one line without control characters, cut to `length`."""
-    visible = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 2 * length])
-    line = " ".join(visible.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
-
-
-class FieldError(ValueError):
-    """A field with a value that it cannot have. `field` is its name."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-
-    def __reduce__(self) -> tuple[type[FieldError], tuple[str, str]]:
-        return FieldError, (self.field, str(self))
 
 
 def count(default: int | None, least: int = 1, *, most: int = LARGEST, optional: bool = False) -> Any:
@@ -153,18 +121,18 @@ def _field(default: Any, check: Callable[[Any], str | None]) -> Any:
     return field(default=default, metadata={_CHECK: check})
 
 
-# Values that a file may hold: each check returns the value as a plain one, or raises a short ValueError.
+# Values that a file may hold: each check returns the value as a plain one, or raises a FieldError.
 
 
 def check_text(name: str, value: Any, longest: int) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= longest:
-        raise ValueError(f"{name} must be text of 1 to {longest:,} characters, got {shown(value)}.")
+        raise FieldError(name, f"{name} must be text of 1 to {longest:,} characters, got {shown(value)}.")
     return value
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}.")
+        raise FieldError(name, f"{name} must be one of {', '.join(choices)}, got {shown(value)}.")
     return value
 
 
@@ -172,7 +140,7 @@ def check_count(name: str, value: Any, most: int) -> int:
     """An integer from 1."""
     number = _as_number(value)
     if not isinstance(number, int) or not 1 <= number <= most:
-        raise ValueError(f"{name} must be an integer from 1 to {most:,}, got {shown(value)}.")
+        raise FieldError(name, f"{name} must be an integer from 1 to {most:,}, got {shown(value)}.")
     return number
 
 
@@ -180,7 +148,7 @@ def check_number(name: str, value: Any, least: float, most: float) -> float:
     """A finite number."""
     number = _as_number(value)
     if number is None or not least <= number <= most:
-        raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {shown(value)}.")
+        raise FieldError(name, f"{name} must be a number from {least:g} to {most:g}, got {shown(value)}.")
     return float(number)
 
 
@@ -196,7 +164,7 @@ def _as_number(value: Any) -> int | float | None:
 def check_size(name: str, value: Any, most: int) -> tuple[int, int]:
     """(height, width)."""
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError(f"{name} must be (height, width), got {shown(value)}.")
+        raise FieldError(name, f"{name} must be (height, width), got {shown(value)}.")
     height, width = (check_count(name, side, most) for side in value)
     return height, width
 
@@ -204,11 +172,11 @@ def check_size(name: str, value: Any, most: int) -> tuple[int, int]:
 def check_mapping(kind: type, values: Any, required: Iterable[str]) -> None:
     """Raise unless `values` is a mapping of a dataclass's field names, the required ones among them."""
     if not isinstance(values, Mapping):
-        raise ValueError(f"{kind.__name__} must be an object, got {shown(values)}.")
+        raise FieldError(kind.__name__, f"{kind.__name__} must be an object, got {shown(values)}.")
     check_field_names(kind, values)
     for name in required:
         if name not in values:
-            raise ValueError(f"{kind.__name__} lacks the field {name!r}.")
+            raise FieldError(name, f"{kind.__name__} lacks the field {name!r}.")
 
 
 def plain_json(name: str, value: Any, most_items: int = 10_000, deepest: int = 16) -> Any:
@@ -219,7 +187,7 @@ def plain_json(name: str, value: Any, most_items: int = 10_000, deepest: int = 1
         nonlocal left
         left -= 1
         if left < 0 or depth > deepest:
-            raise ValueError(f"{name} may hold {most_items:,} values at most, {deepest} levels deep.")
+            raise FieldError(name, f"{name} may hold {most_items:,} values at most, {deepest} levels deep.")
         if isinstance(value, Mapping):
             return {check_text(f"a key of {name}", key, 1000): copy(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -228,7 +196,7 @@ def plain_json(name: str, value: Any, most_items: int = 10_000, deepest: int = 1
             return value
         number = _as_number(value)
         if number is None or not abs(number) < 1 << 63:
-            raise ValueError(f"{name} must be plain JSON of moderate size, got {shown(value)}.")
+            raise FieldError(name, f"{name} must be plain JSON of moderate size, got {shown(value)}.")
         return number
 
     return copy(value, 0)

@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 import pytest
+from tests.mistakes import field_error, unknown_name
 
 from spikformer.analysis.ablation import CellResult, Spread, Variant, check_grid, summarise, variants, varied_fields
 from spikformer.config import ModelConfig
@@ -42,7 +43,7 @@ SPIKFORMERS = [name for name in list_models() if isinstance(get_preset(name).con
 @pytest.mark.parametrize("grid", [*GRIDS, "architecture"])
 def test_the_grids_are_those_of_spikformer(grid: str) -> None:
     config = get_preset("spikingformer_4_384_cifar10").config
-    with pytest.raises(ValueError, match="Spikingformer"):
+    with field_error("config", "Spikingformer"):
         variants(check_grid(grid), config, "cifar10")
 
 
@@ -186,9 +187,9 @@ def test_who_may_set_what_varies() -> None:
 
 
 def test_an_unknown_grid_is_answered_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"There is no ablation 'atention'; did you mean 'attention'\?"):
+    with unknown_name("ablation", "atention", suggestion="attention"):
         check_grid("atention")
-    with pytest.raises(ValueError, match="attention, time_steps, neuron, size, architecture"):
+    with unknown_name("ablation", "x", "attention", "time_steps", "neuron", "size", "architecture"):
         check_grid("x")
 
 

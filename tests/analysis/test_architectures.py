@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error
 
 from spikformer.analysis.architectures import sized_like
 from spikformer.config import ModelConfig
@@ -53,5 +54,5 @@ def test_without_a_pool_there_is_one_stage() -> None:
 
 
 def test_conventional_networks_are_not_compared() -> None:
-    with pytest.raises(ValueError, match="relu"):
+    with field_error("neuron", "'relu'"):
         sized_like(get_preset("transformer_small_cifar10").config)

@@ -8,11 +8,12 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error, mistake
 from torch import Tensor, nn
 
 from spikformer.analysis.firing import FiringReport, measure_firing
-from spikformer.analysis.recorder import record
-from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.analysis.recorder import mapped_layers, record
+from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
 from spikformer.models import Spikformer
 
 TINY, EVENTS, TWIN = "spikformer_tiny_digits", "spikformer_2_256_dvs128", "transformer_4_384_cifar10"
@@ -66,6 +67,43 @@ def test_it_is_what_a_recorder_sees(name: str) -> None:
         rates = firing.attentions[layer].rates
         for letter, x in (("Q", attention.query), ("K", attention.key), ("V", attention.value)):
             np.testing.assert_allclose(rates[letter], x.flatten(1).mean(1))
+
+
+@pytest.mark.filterwarnings("ignore:QKFormer with batch_leak")
+def test_neurons_that_take_samples_for_steps_have_a_rate_for_each_step() -> None:
+    model = specimen(shrunk("qkformer_4_384_cifar10", batch_leak=True))
+    x, layer = frames_for(model.config, 3), "blocks.2.attention.projection.neuron"
+    raw: list[Tensor] = []
+    with model.get_submodule(layer).register_forward_hook(lambda _neuron, _inputs, spikes: raw.append(spikes)):
+        firing = measure_firing(model, [x, x[:2]])
+    steps = model.config.time_steps
+    by_step = [spikes.unflatten(0, (steps, -1)).flatten(1) for spikes in raw]  # [T, …] of each batch
+    np.testing.assert_allclose(firing.rates[layer], torch.cat(by_step, 1).mean(1))
+    assert firing.num_neurons[layer] == raw[0][0].numel()
+    assert {len(rates) for rates in firing.rates.values()} == {steps}
+    with torch.no_grad(), record(model) as seen:
+        model(x)
+    assert torch.equal(seen.spikes[layer], raw[0].unflatten(0, (steps, 3)))
+    assert torch.equal(seen.membrane(layer) >= 1, seen.spikes[layer] == 1)
+    assert all(len(rates) == steps for rates in seen.firing_rates().values())
+
+
+@pytest.mark.parametrize("name", distinct_models())
+def test_every_architecture_is_measured_step_by_step(name: str) -> None:
+    model = specimen(shrunk(name), torch.float32)
+    x = frames_for(model.config, 2, torch.float32)
+    firing = measure_firing(model, [x])
+    assert {len(rates) for rates in firing.rates.values()} in ({model.config.time_steps}, set())
+    with torch.no_grad(), record(model) as seen:
+        model(x)
+    assert list(seen.spikes) == list(firing.rates)
+    for layer in seen.spikes:
+        assert torch.equal(
+            seen.membrane(layer) >= model.get_submodule(layer).dynamics.v_threshold, seen.spikes[layer] == 1
+        )
+    layers = list(seen.products) if seen.spikes else []
+    assert list(firing.operands) == layers
+    assert list(seen.token_maps()) == list(seen.products) == list(mapped_layers(model).values())
 
 
 def test_inputs_are_those_of_every_weighted_layer_in_the_order_they_run(model: Spikformer) -> None:
@@ -148,7 +186,7 @@ def test_a_failure_leaves_no_hook_and_the_mode_as_it_was() -> None:
         yield frames_for(model.config, 1)
         raise OSError("the disk is gone")
 
-    with pytest.raises(OSError, match="the disk is gone"):
+    with mistake(OSError, "the disk is gone"):
         measure_firing(model, failing())
     assert model.training
     assert not any(module._forward_hooks for module in model.modules())
@@ -185,21 +223,21 @@ def test_no_more_than_one_batch_is_alive(model: Spikformer) -> None:
 
 def test_wrong_batches_raise(model: Spikformer) -> None:
     image, config = frames_for(model.config, 2), model.config
-    with pytest.raises(ValueError, match="there were none; give at least one batch"):
+    with field_error("batches"):
         measure_firing(model, [])
-    with pytest.raises(ValueError, match="got one tensor; put it into a list"):
+    with field_error("batches"):
         measure_firing(model, image)
-    with pytest.raises(ValueError, match=r"Expected a torch\.Tensor, got tuple"):
+    with field_error("type", "tuple"):
         measure_firing(model, [(image, torch.zeros(2))])
-    with pytest.raises(ValueError, match=r"got 3 dimensions \[1, 6, 8\]"):
+    with field_error("dimensions", 3, "[1, 6, 8]"):
         measure_firing(model, [image[0]])
-    with pytest.raises(ValueError, match="Expected 1 channels, got 3"):
+    with field_error("channels", 1, 3):
         measure_firing(model, [torch.zeros(2, 3, *config.image_size)])
-    with pytest.raises(ValueError, match="the same number of time steps and the same size"):
+    with field_error("batches"):
         measure_firing(model, [image, image.expand(3, *image.shape)])
-    with pytest.raises(ValueError, match="the same number of time steps and the same size"):
+    with field_error("batches"):
         measure_firing(model, [image, image.expand(4, *image.shape)])
     unsized = specimen(config.override(image_size=None))
-    with pytest.raises(ValueError, match="the same number of time steps and the same size"):
+    with field_error("batches"):
         measure_firing(unsized, [image, torch.zeros(1, 1, 8, 8, dtype=torch.float64)])
     assert not any(module._forward_hooks for module in model.modules())

@@ -126,7 +126,7 @@ def tell(folder: Path, started: list[subprocess.Popen[str]]) -> Story:
 
 def test_a_second_command_is_refused_while_one_works(story: Story) -> None:
     folder, said = story
-    assert f"Another command is at work in {folder}" in said["refused"]
+    assert str(folder) in said["refused"]
 
 
 def test_ctrl_c_says_how_to_go_on_and_keeps_what_is_done(story: Story) -> None:

@@ -12,7 +12,8 @@ from PIL import Image
 import spikformer as sf
 from spikformer.analysis.recorder import record
 from spikformer.data import open_dataset
-from spikformer.runs.measure import attention_grids, watch_samples
+from spikformer.models import SpikingNetwork
+from spikformer.runs.measure import Watched, attention_maps, watch_samples
 
 DIGITS = open_dataset("digits")
 
@@ -24,17 +25,22 @@ def letters(path: Path) -> list[str]:
     ]
 
 
+def grids_of(model: SpikingNetwork, watched: Watched, head: int | None = None) -> np.ndarray:
+    """Of blocks with grids of one size, [blocks, T, n_h, n_w]."""
+    return np.stack([block.grids for block in attention_maps(model, watched, head)])
+
+
 def test_grids_are_how_much_each_patch_is_looked_at(weights: Path) -> None:
     model = sf.load(weights)
     (watched,) = watch_samples(model, DIGITS, "test", [5])
     with torch.no_grad(), record(model.eval()) as seen:
         model(DIGITS.prepare(DIGITS.test[5][None]))
-    grids = attention_grids(model, watched)
+    grids = grids_of(model, watched)
     assert grids.shape == (2, 4, 4, 4)
     for block in range(2):
         maps = seen.attention(f"blocks.{block}.attention").maps()[:, 0]  # [T, h, N, N]: who looks, and at whom
         np.testing.assert_allclose(grids[block].reshape(4, 16), maps.mean((1, 2)), rtol=1e-6)
-        by_head = [attention_grids(model, watched, head)[block] for head in range(1, 5)]
+        by_head = [grids_of(model, watched, head)[block] for head in range(1, 5)]
         np.testing.assert_allclose(np.mean(by_head, 0), grids[block], rtol=1e-5)
         np.testing.assert_allclose(by_head[2].reshape(4, 16), maps[:, 2].mean(1), rtol=1e-6)
     assert grids.max() > 0
@@ -45,7 +51,7 @@ def test_attention_with_a_sign_is_shown_by_its_size(tmp_path: Path, write_weight
     (watched,) = watch_samples(model, DIGITS, "test", [5])
     maps = watched.seen.attention("blocks.0.attention").maps()[:, 0]
     assert (maps < 0).any()
-    np.testing.assert_allclose(attention_grids(model, watched)[0].reshape(4, 16), maps.abs().mean((1, 2)), rtol=1e-5)
+    np.testing.assert_allclose(grids_of(model, watched)[0].reshape(4, 16), maps.abs().mean((1, 2)), rtol=1e-5)
 
 
 def test_four_classes_beside_the_weights(weights: Path, run_here) -> None:
@@ -175,6 +181,40 @@ def test_where_there_is_nothing_to_look_at(
 ) -> None:
     path = write_weights(tmp_path / "none.safetensors", attention="none")
     assert "no patch looks at another, so there is nothing to draw" in refusal("attention", path)
+
+
+STAGES = {"image_size": 8, "in_channels": 1, "embed_dim": 32, "num_heads": 2}
+MASKED = {
+    "spike_driven_transformer_2_256_cifar10": (
+        {**STAGES, "pool_stages": (True, False, False, False)},
+        {1: ("masked Q", 4), 2: ("masked Q", 4)},
+    ),
+    "qkformer_4_384_cifar10": (STAGES, {1: ("mask", 8), 2: ("mask", 4), 3: ("attention", 2), 4: ("attention", 2)}),
+    "ms_qkformer_4_384_cifar10": (STAGES, {1: ("mask", 8), 2: ("mask", 4), 3: ("attention", 2), 4: ("attention", 2)}),
+    "maxformer_4_384_cifar10": (STAGES, {3: ("attention", 2), 4: ("attention", 2)}),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_every_block_that_has_attention(
+    name: str, tmp_path: Path, write_weights: Callable[..., Path], run_here, refusal: Callable[..., str]
+) -> None:
+    overrides, blocks = MASKED[name]
+    path = write_weights(tmp_path / "best.safetensors", name, **overrides)
+    (watched,) = watch_samples(model := sf.load(path), DIGITS, "test", [5])
+    found = {block.block: block for block in attention_maps(model, watched)}
+    assert {number: (block.shown, block.grids.shape[-1]) for number, block in found.items()} == blocks
+    heads = [attention_maps(model, watched, head) for head in (1, 2)]
+    for number, *by_head in zip(found, *heads, strict=True):
+        np.testing.assert_allclose(np.mean([each.grids for each in by_head], 0), found[number].grids, rtol=1e-6)
+        assert found[number].grids.max() > 0
+        output = tmp_path / "maps.svg"
+        run_here("attention", path, "--samples", 5, "--block", number, "--head", 2, "--output", output)
+        assert [word for word in letters(output) if word.startswith("block")] == [found[number].title]
+    for wrong in {1, 2, 5} - set(blocks):
+        message = refusal("attention", path, "--block", wrong)
+        assert ", ".join(map(str, blocks)) in message or str(max(blocks)) in message
+    assert "2" in refusal("attention", path, "--head", 3)
 
 
 def test_a_file_that_is_no_picture(weights: Path, tmp_path: Path, refusal: Callable[..., str]) -> None:

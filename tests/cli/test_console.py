@@ -15,7 +15,7 @@ import spikformer as sf
 from spikformer.cli.console import Terminal, parse_options, print_table, printable, shortened
 from spikformer.config import ModelConfig
 from spikformer.data import open_dataset
-from spikformer.validation import FieldError
+from spikformer.errors import FieldError
 
 pytestmark = pytest.mark.core
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.engine.file import read_compiled, write_compiled
@@ -50,7 +51,7 @@ def test_evaluate_measures_an_engine_as_it_does_its_weights(weights: Path, engin
     assert of_engine.pop("num_samples") == of_weights.pop("num_samples") == 359
     for name in ("top1", "top5"):
         assert of_engine[name] == pytest.approx(of_weights[name], abs=0.01), name
-    assert "runs on the CPU" in run_here("evaluate", engine, "--accelerator", "gpu", code=2).stderr
+    assert shows(run_here("evaluate", engine, "--accelerator", "gpu", code=2).stderr, "CPU")
 
 
 def test_predict_asks_an_engine(weights: Path, engine: Path, tmp_path: Path, run_here) -> None:
@@ -123,16 +124,16 @@ def test_bench_names_the_value_that_is_wrong(option: str, value: int, engine: Pa
 
 def test_what_needs_weights_refuses_an_engine(engine: Path, run_here) -> None:
     for verb in ("energy", "firing", "attention"):
-        assert "is an engine" in run_here(verb, engine, code=2).stderr
+        assert shows(run_here(verb, engine, code=2).stderr, engine)
 
 
 def test_compile_refuses(weights: Path, engine: Path, write_weights, tmp_path: Path, run_here) -> None:
-    assert "--output must end in .engine" in run_here("compile", weights, "-o", tmp_path / "a.bin", code=2).stderr
-    assert "There is no file" in run_here("compile", tmp_path / "none.safetensors", code=2).stderr
-    assert "is an engine already" in run_here("compile", engine, "-o", tmp_path / "b.engine", code=2).stderr
-    assert "is a folder; give the name of a file" in run_here("compile", tmp_path, code=2).stderr
+    assert shows(run_here("compile", weights, "-o", tmp_path / "a.bin", code=2).stderr, "--output", ".engine")
+    assert shows(run_here("compile", tmp_path / "none.safetensors", code=2).stderr, tmp_path / "none.safetensors")
+    assert shows(run_here("compile", engine, "-o", tmp_path / "b.engine", code=2).stderr, engine)
+    assert shows(run_here("compile", tmp_path, code=2).stderr, tmp_path)
     floats = write_weights(tmp_path / "floats.safetensors", attention="softmax")
-    assert "floats in Q, K or V" in run_here("compile", floats, code=2).stderr
+    assert shows(run_here("compile", floats, code=2).stderr, floats, "attention='softmax'")
     assert not (tmp_path / "floats.engine").exists()
 
 

@@ -1,11 +1,14 @@
 """`spikformer firing`: rates and inputs as the API has them, three pictures, and what it refuses."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 from PIL import Image
+from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.analysis.firing import FiringReport, measure_firing
@@ -83,17 +86,17 @@ def test_mistakes_are_sentences_and_leave_nothing(
     twin = {"neuron": "relu", "attention": "softmax_float_value", "time_steps": 1}
     conventional = write_weights(tmp_path / "twin.safetensors", **twin)
     before = sorted(tmp_path.rglob("*"))
-    assert "holds a conventional network: it has no neurons that fire" in refusal("firing", conventional, *FEW)
-    assert "a.txt should end in one of .png, .svg, .pdf" in refusal("firing", weights, "--output", tmp_path / "a.txt")
+    assert shows(refusal("firing", conventional, *FEW), conventional)
+    assert shows(refusal("firing", weights, "--output", tmp_path / "a.txt"), tmp_path / "a.txt", ".png", ".svg", ".pdf")
     nowhere = refusal("firing", weights, "--output", tmp_path / "nowhere" / "a.png")
-    assert nowhere == f"There is no folder {tmp_path / 'nowhere'} to write a.png into; create it first."
-    assert "--max-samples must be at least 1" in refusal("firing", weights, "--max-samples", 0)
-    assert "digits is embedded and reads no files" in refusal("firing", weights, "--data", tmp_path)
+    assert shows(nowhere, tmp_path / "nowhere", "a.png")
+    assert shows(refusal("firing", weights, "--max-samples", 0), "--max-samples", 1, 0)
+    assert shows(refusal("firing", weights, "--data", tmp_path), "digits", tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_full_disk_is_a_failure_of_one_sentence(weights: Path, full_disk, refusal: Callable[..., str]) -> None:
     with full_disk():
-        sentence = refusal("firing", weights, *FEW, code=1)
-    assert sentence == f"{weights.parent / 'best_firing.png'} cannot be written: File too large."
+        message = refusal("firing", weights, *FEW, code=1)
+    assert shows(message, weights.parent / "best_firing.png", os.strerror(errno.EFBIG))
     assert list(weights.parent.iterdir()) == [weights]

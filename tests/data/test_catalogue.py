@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.mistakes import field_error, mistake, unknown_name
 
 import spikformer as sf
 from spikformer.data import DataOptions, DataSet, list_datasets, open_dataset, open_for_model, options_of
 from spikformer.data.catalogue import register_dataset
+from spikformer.errors import FieldError
 from spikformer.preprocessing import Preprocessing
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,9 +29,9 @@ def test_every_set_of_the_paper_has_a_name() -> None:
 
 
 def test_wrong_names_are_answered() -> None:
-    with pytest.raises(ValueError, match=r"There is no data set 'mnits'; did you mean 'mnist'\?"):
+    with unknown_name("data set", "mnits", suggestion="mnist"):
         open_dataset("mnits")
-    with pytest.raises(ValueError, match="There is no data set 'qqq'; choose from digits, digits_dvs, mnist"):
+    with unknown_name("data set", "qqq", *NAMES):
         open_dataset("qqq")
 
 
@@ -39,33 +41,33 @@ def test_an_option_without_meaning_is_refused(name: str, tmp_path: Path) -> None
     values |= {"slicing": "time", "fit": "crop", "cache_gb": 1.0, "sensor": (9, 9), "resampling": "nearest"}
     assert set(options_of(name)) <= {*values, "mean", "std"}
     for option in set(values) - set(options_of(name)):
-        with pytest.raises(ValueError, match=f"{name} has no option {option}; it has size"):
+        with field_error(option, name, *options_of(name)):
             open_dataset(name, tmp_path, **{option: values[option]})
-    with pytest.raises(ValueError, match="did you mean 'time_steps'"):
+    with field_error("time_step", "'time_steps'"):
         open_dataset(name, tmp_path, time_step=3)
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "cifar100", "cifar10dvs", "dvs128", "n_mnist"])
 def test_a_folder_without_the_files_is_answered_with_where_to_get_them(name: str, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=rf"For {name}, get .* from https://.* and put .* into {tmp_path}"):
+    with mistake(FileNotFoundError, name, "https://", tmp_path):
         open_dataset(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["dvs128", "n_mnist", "imagenet"])
 def test_sets_that_no_program_may_fetch_say_where_to_get_them(name: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SPIKFORMER_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(FileNotFoundError, match=rf"{name} cannot be downloaded by a program: get .* from https://"):
+    with mistake(FileNotFoundError, name, "https://"):
         open_dataset(name)
 
 
 @pytest.mark.parametrize("name", ["image_folder", "event_folder"])
 def test_folders_of_the_user_must_be_named(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"{name} reads a folder of yours; say which one \(--data\)"):
+    with field_error("root", name, "--data"):
         open_dataset(name)
 
 
 def test_embedded_sets_read_no_files(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="digits is embedded and reads no files, got the folder"):
+    with field_error("root", "digits", tmp_path):
         open_dataset("digits", tmp_path)
 
 
@@ -86,7 +88,7 @@ def test_embedded_sets_read_no_files(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_values(option: str, value: object) -> None:
-    with pytest.raises(ValueError, match=option):
+    with mistake(FieldError, option):
         DataOptions(**{option: value})
 
 
@@ -161,8 +163,8 @@ def test_names_and_options_of_a_registered_set_are_checked() -> None:
     def never(root: Path | None, options: DataOptions) -> DataSet:
         raise AssertionError
 
-    with pytest.raises(ValueError, match="'digits' already"):
+    with field_error("name", "'digits'"):
         register_dataset("digits", never)
-    with pytest.raises(ValueError, match="has no field 'siez'"):
+    with field_error("siez", "'size'"):
         register_dataset("mine", never, options=("siez",))
     assert "mine" not in list_datasets()

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import unknown_name
 
 from spikformer.data import open_dataset
 
@@ -46,7 +47,7 @@ def test_events_come_with_time_first() -> None:
 
 def test_a_split_that_is_not_there_is_told() -> None:
     data = open_dataset("digits")
-    with pytest.raises(ValueError, match=r"A split is one of train, validation, test, got 'val'"):
+    with unknown_name("split", "val", "train", "validation", "test"):
         data.split("val")
-    with pytest.raises(ValueError, match=r"digits has no train split here; it has validation and test"):
+    with unknown_name("split", "train", "digits", "validation", "test"):
         replace(data, train=None).split("train")

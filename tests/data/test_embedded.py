@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.mistakes import field_error
 
 from spikformer.data.embedded import EventCamera
 from spikformer.data.events.formats import check
@@ -71,5 +72,5 @@ def test_a_pixel_fires_as_often_as_its_change_has_thresholds() -> None:
 
 @pytest.mark.parametrize("images", [np.zeros((8, 8)), np.full((1, 8, 8), 2.0), np.full((1, 8, 8), np.nan)])
 def test_wrong_images_are_refused(images: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"Expected images \[B, H, W\] of brightness 0 to 1"):
+    with field_error("images", list(images.shape)):
         EventCamera().watch(images)

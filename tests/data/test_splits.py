@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.mistakes import field_error
 
 from spikformer.data import ArraySamples
 from spikformer.data.splits import Subset, complete_splits, first_of_each_class, hold_out
@@ -55,5 +56,5 @@ def test_a_class_too_small_to_share_stays_in_train() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_a_share_is_a_share(share: float) -> None:
-    with pytest.raises(ValueError, match="validation_share must be at least 0 and below 1, got"):
+    with field_error("validation_share", share):
         complete_splits({"train": numbered([0])}, share)

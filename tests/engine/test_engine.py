@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 from tests.engine.drawn import INTEGER_SETS, SETS, needs_integers
-from torch import Tensor
 
 import spikformer as sf
 from spikformer.analysis.golden import VARIANTS, Golden, load_golden
 from spikformer.engine import Engine
 from spikformer.engine.native import INSTRUCTIONS
-from spikformer.models import SpikingNetwork
+from spikformer.runs.checks import differing_spikes
 
 FLOATS = [name for name in SETS if name not in INTEGER_SETS]
 
@@ -35,21 +34,6 @@ VARIANTS_OF_MODELS = [
     ("cml_spikingformer_4_384_cifar10", {"neuron": "if", "attention": "none", "mlp_ratio": 1.0}),
     ("cml_spikingformer_2_256_cifar10dvs", {"time_steps": 6}),
 ]
-
-
-def differing_spikes(model: SpikingNetwork, spikes: dict[str, np.ndarray], x: Tensor) -> np.ndarray:
-    """How many spikes of each layer, in the order they run, and of each sample are not the model's: [layers, B]."""
-    with torch.no_grad(), sf.record(model) as seen:
-        model(x)
-    assert spikes.keys() == seen.spikes.keys()
-    numbers = []
-    for name, ours in spikes.items():
-        theirs = np.asarray(seen.spikes[name])
-        if theirs.ndim == 5:  # a map [T, B, C, H, W]
-            theirs = np.moveaxis(theirs.reshape(*theirs.shape[:3], -1), 2, 3)
-        theirs = theirs.reshape(ours.shape)  # of a neuron before the head [T, B, D]
-        numbers.append((theirs.astype(bool) != ours).sum((0, 2, 3)))
-    return np.array(numbers)
 
 
 @pytest.mark.parametrize("mode", ["events", "dense"])

@@ -1,12 +1,12 @@
 """The kernels' binding checks its arguments: nothing that Python hands over may lead outside of an array."""
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from tests.engine import drawn
 from tests.engine.drawn import needs_integers
+from tests.mistakes import mistake
 
 from spikformer import _native
 
@@ -16,7 +16,7 @@ BEST = _native.Kernels(drawn.BEST)
 LAYER = BEST.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))  # 576 inputs, 128 outputs when padded
 SCALAR = _native.Kernels("scalar")
 SCALAR_LAYER = SCALAR.pack(np.ones((70, 9, 3), np.float32), np.ones(70, np.float32))
-NO_INTEGERS = r"The instruction set scalar does not multiply integers; amx does, .*"
+NO_INTEGERS = ("scalar", "amx")
 NEURON = (0.5, 1.0, 1.0, 0.0)
 
 
@@ -42,33 +42,33 @@ def attend(head_dim: int, key: np.ndarray | None = None, order: str = "key_value
     return BEST.attend(spikes, spikes if key is None else key, spikes, head_dim, 1.0, order)
 
 
-def shape(name: str, expected: str) -> str:
-    return re.escape(f"{name} must be aligned and contiguous with shape [{expected}], got shape [") + r".*\]\."
+def shape(name: str, expected: str) -> tuple[object, ...]:
+    return name, f"[{expected}]"
 
 
-REFUSALS: list[tuple[Callable[[], object], str]] = [
-    (lambda: _native.Kernels("sse9"), r'This machine cannot run the instruction set "sse9"; scalar runs .*\.'),
-    (lambda: _native.Kernels(""), r'This machine cannot run the instruction set ""; scalar runs .*\.'),
+REFUSALS: list[tuple[Callable[[], object], tuple[object, ...]]] = [
+    (lambda: _native.Kernels("sse9"), ('"sse9"',)),
+    (lambda: _native.Kernels(""), ('""',)),
     (lambda: BEST.pack(floats(2, 3), floats(2)), shape("weights", "outputs, neighbours, channels")),
     (lambda: BEST.pack(floats(2, 1, 3), floats(3)), shape("bias", "2")),
-    (lambda: BEST.pack(floats(0, 1, 3), floats(0)), "A layer needs at least one output, .*"),
-    (lambda: BEST.pack(floats(2, 1, 0), floats(2)), "A layer needs at least one output, .*"),
-    (lambda: BEST.pack(floats(1, 1025, 1), floats(1)), r"A layer has at most 65536 inputs, .*, got 65600\."),
+    (lambda: BEST.pack(floats(0, 1, 3), floats(0)), ()),
+    (lambda: BEST.pack(floats(2, 1, 0), floats(2)), ()),
+    (lambda: BEST.pack(floats(1, 1025, 1), floats(1)), (65536, 65600)),
     (lambda: BEST.list_events(words(4)), shape("spikes", "T, words")),
     (lambda: BEST.list_events(unaligned(1, 2)), shape("spikes", "T, words")),
-    (lambda: BEST.list_events(words(0, 2)), r"A group has 1 to 4 steps, got 0\."),
-    (lambda: BEST.list_events(words(5, 2)), r"A group has 1 to 4 steps, got 5\."),
-    (lambda: BEST.list_events(words(1, 1025)), r"A row has at most 65536 inputs, got 65600\."),
-    (lambda: BEST.merge_events(words(0, 2, 1)), r"A row has 1 to 49 parts, got 0\."),
-    (lambda: BEST.merge_events(words(50, 2, 1)), r"A row has 1 to 49 parts, got 50\."),
-    (lambda: BEST.merge_counts(counts(50, 2, 64)), r"A row has 1 to 49 parts, got 50\."),
-    (lambda: BEST.merge_counts(counts(9, 2, 7296)), r"A row has at most 65536 inputs\."),
-    (lambda: BEST.merge_counts(counts(2, 2, 65)), r"counts must fill whole words of 64, got 65\."),
-    (lambda: BEST.merge_events(words(9, 2, 114)), r"A row has at most 65536 inputs\."),
-    (lambda: BEST.merge_events(words(2, 5, 1)), r"A group has 1 to 4 steps, got 5\."),
+    (lambda: BEST.list_events(words(0, 2)), (1, 4, 0)),
+    (lambda: BEST.list_events(words(5, 2)), (1, 4, 5)),
+    (lambda: BEST.list_events(words(1, 1025)), (65536, 65600)),
+    (lambda: BEST.merge_events(words(0, 2, 1)), (1, 49, 0)),
+    (lambda: BEST.merge_events(words(50, 2, 1)), (1, 49, 50)),
+    (lambda: BEST.merge_counts(counts(50, 2, 64)), (1, 49, 50)),
+    (lambda: BEST.merge_counts(counts(9, 2, 7296)), (65536,)),
+    (lambda: BEST.merge_counts(counts(2, 2, 65)), ("counts", 64, 65)),
+    (lambda: BEST.merge_events(words(9, 2, 114)), (65536,)),
+    (lambda: BEST.merge_events(words(2, 5, 1)), (1, 4, 5)),
     (lambda: BEST.list_counts(counts(64)), shape("counts", "T, inputs")),
-    (lambda: BEST.list_counts(counts(5, 64)), r"A group has 1 to 4 steps, got 5\."),
-    (lambda: BEST.list_counts(counts(2, 65)), r"counts must fill whole words of 64, got 65\."),
+    (lambda: BEST.list_counts(counts(5, 64)), (1, 4, 5)),
+    (lambda: BEST.list_counts(counts(2, 65)), ("counts", 64, 65)),
     (lambda: BEST.spike_linear(LAYER, words(2, 3, 8)), shape("spikes", "rows, T, 9")),
     (lambda: BEST.spike_linear(LAYER, words(2, 3, 18)[..., ::2]), shape("spikes", "rows, T, 9")),
     (lambda: BEST.spike_linear(LAYER, words(3, 2, 9).swapaxes(0, 1)), shape("spikes", "rows, T, 9")),
@@ -80,46 +80,46 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: BEST.count_spikes(words(2, 2)), shape("spikes", "words")),
     (lambda: BEST.count_active(counts(2, 2)), shape("counts", "size")),
     (lambda: BEST.fire(floats(2, 64), floats(64), NEURON, None), shape("currents", "T, rows, width")),
-    (lambda: BEST.fire(floats(2, 1, 65), floats(65), NEURON, None), r"The width must be a multiple of 64, got 65\."),
+    (lambda: BEST.fire(floats(2, 1, 65), floats(65), NEURON, None), (64, 65)),
     (lambda: BEST.fire(floats(2, 3, 64), floats(128), NEURON, None), shape("bias", "64")),
     (lambda: BEST.fire(floats(2, 3, 64), floats(64), NEURON, floats(64)), shape("initial", "3, 64")),
-    (lambda: BEST.fire(floats(2, 3, 64), floats(64), (1, 1, 0, 0), None), "v_threshold must be above v_reset: .*"),
+    (lambda: BEST.fire(floats(2, 3, 64), floats(64), (1, 1, 0, 0), None), ("v_threshold", "v_reset")),
     (lambda: attend(128, key=words(4, 2)), shape("key", "3, 2")),
-    (lambda: attend(64), r"head_dim must be above 0 and fill 2 words, got 64\."),
-    (lambda: attend(129), r"head_dim must be above 0 and fill 2 words, got 129\."),
-    (lambda: attend(-1), r"head_dim must be above 0 and fill 2 words, got -1\."),
-    (lambda: attend(0), r"head_dim must be above 0 and fill 2 words, got 0\."),
-    (lambda: attend(127, key=words(3, 2) - np.uint64(1)), r"Bits beyond head_dim must be 0\."),
-    (lambda: attend(128, tokens=2**17 + 1, key=words(2**17 + 1, 2)), r"Tokens .* 2\^24, .*, got 131073 times 128\."),
-    (lambda: attend(128, order="value_first"), r'order must be "query_key_first" or .*, got "value_first"\.'),
+    (lambda: attend(64), ("head_dim", 0, 2, 64)),
+    (lambda: attend(129), ("head_dim", 0, 2, 129)),
+    (lambda: attend(-1), ("head_dim", 0, 2, -1)),
+    (lambda: attend(0), ("head_dim", 0, 2, 0)),
+    (lambda: attend(127, key=words(3, 2) - np.uint64(1)), ("head_dim", 0)),
+    (lambda: attend(128, tokens=2**17 + 1, key=words(2**17 + 1, 2)), (2, 131073, 128)),
+    (lambda: attend(128, order="value_first"), ("order", '"query_key_first"', '"value_first"')),
     (lambda: BEST.pool_map(words(4, 4)), shape("map", "height, width, depth")),
-    (lambda: BEST.pool_map(words(3, 4, 1)), r"Height and width must be even, got 3 and 4\."),
-    (lambda: BEST.pool_tokens(words(4, 2), 2), r"kernel must be odd and above 0, got 2\."),
-    (lambda: BEST.pool_tokens(words(4, 2), -1), r"kernel must be odd and above 0, got -1\."),
+    (lambda: BEST.pool_map(words(3, 4, 1)), (3, 4)),
+    (lambda: BEST.pool_tokens(words(4, 2), 2), ("kernel", 0, 2)),
+    (lambda: BEST.pool_tokens(words(4, 2), -1), ("kernel", 0, -1)),
     (lambda: BEST.add_spikes(words(2), counts(127)), shape("counts", "128")),
     (lambda: BEST.expand_spikes(words(2, 2)), shape("spikes", "words")),
     (lambda: BEST.expand_counts(counts(2, 2)), shape("counts", "size")),
-    (lambda: BEST.read_out(counts(0, 8), floats(2, 8), floats(2)), r"There must be between 1 and .* tokens, got 0\."),
-    (lambda: BEST.read_out(counts(1, 7), floats(2, 8), floats(2)), r"The head reads 8 features, .* have only 7\."),
+    (lambda: BEST.read_out(counts(0, 8), floats(2, 8), floats(2)), (1, 0)),
+    (lambda: BEST.read_out(counts(1, 7), floats(2, 8), floats(2)), (8, 7)),
     (lambda: BEST.read_out(counts(1, 8), floats(2, 8), floats(3)), shape("bias", "2")),
 ]
 
 
-@pytest.mark.parametrize(("call", "sentence"), REFUSALS)
-def test_wrong_arrays_are_refused_in_a_sentence(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
+@pytest.mark.parametrize(("call", "shown"), REFUSALS)
+def test_wrong_arrays_are_errors(call: Callable[[], object], shown: tuple[object, ...]) -> None:
+    with mistake(ValueError, *shown):
         call()
 
 
 def test_a_layer_is_read_only_by_kernels_with_its_tiles() -> None:
     if SCALAR.tile != BEST.tile:
-        with pytest.raises(ValueError, match=r"packed in tiles of \d+, but these kernels read tiles of \d+; pack it"):
+        with mistake(ValueError, BEST.tile, SCALAR.tile):
             SCALAR.spike_linear(LAYER, words(1, 1, 9))
 
 
 @needs_integers
 def test_integers_want_rows_of_bytes_and_a_layer_that_was_packed_for_them() -> None:
-    with pytest.raises(ValueError, match=shape("inputs", "rows, 576")):
+    with mistake(ValueError, *shape("inputs", "rows, 576")):
         BEST.integer_linear(LAYER, counts(2, 27))
     with pytest.raises(ValueError, match=r"^The layer was packed without integers; pack it with the same .*\.$"):
         BEST.integer_linear(_native.Kernels("avx512").pack(floats(2, 9, 3), floats(2)), counts(2, 576))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from tests.engine.drawn import SETS
+from tests.mistakes import mistake
 
 from spikformer import _native
 
@@ -82,7 +83,7 @@ def test_a_mask_of_another_size_is_found_when_the_size_is_known() -> None:
     program.and_("mask", 2, 4, 1, False)
     program.read_out("head", 5, np.zeros((2, 3), np.float32), np.zeros(2, np.float32))
     engine, logits = program.engine(1), np.empty((1, 1, 2), np.float32)
-    with pytest.raises(ValueError, match="mask"):
+    with mistake(ValueError, "mask"):
         engine.run(np.zeros((1, 3, 4, 4), np.float32), 1, None, None, logits)
     engine.run(np.zeros((1, 3, 2, 2), np.float32), 1, None, None, logits)  # one position is a mask for all
 
@@ -97,7 +98,7 @@ def test_sizes_that_overflow_are_no_memory(size: int, time_steps: int) -> None:
 @pytest.mark.parametrize("mode", [-1, 3, 2**31 - 1])
 def test_a_native_mode_is_one_of_three(mode: int) -> None:
     engine = complete()
-    with pytest.raises(ValueError, match="mode must be 0, 1 or 2"):
+    with mistake(ValueError, "mode", 0, 1, 2):
         engine.mode = mode
     assert engine.mode == 0
 

@@ -17,6 +17,7 @@ from tests.engine.drawn import (
     quickly,
     seeds,
 )
+from tests.mistakes import mistake
 
 from spikformer import _native
 from spikformer.engine.reference import (
@@ -132,7 +133,7 @@ def test_depthwise_linear(kernels, height, width, time_steps, channels, kernel, 
 def test_depthwise_weights_that_do_not_fit(kernels: _native.Kernels) -> None:
     spikes = np.zeros((2, 3, 4, 1), np.uint64)
     for shape in ((2, 2, 5), (3, 5, 5), (9, 9, 5), (3, 3, 65), (3, 3, 0), (3, 5)):
-        with pytest.raises(ValueError, match="weights"):
+        with mistake(ValueError, "weights"):
             kernels.depthwise_linear(spikes, np.zeros(shape, np.float32))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.engine.drawn import NEURONS
+from tests.mistakes import field_error
 
 from spikformer import _native
 from spikformer.engine.native import MOST_THREADS
@@ -42,16 +43,16 @@ def conv(name: str = "conv", x: int = 0, outputs: int = 4, kernel: int = 1, chan
         ((conv(channels=2),), "conv"),
         ((conv(), conv("more", 1, channels=4)), "more"),  # a product of floats
         ((conv(), Fire("fire", (2,), NEURONS[0])), "fire"),  # reads what is not written yet
-        ((conv(), Fire("conv", (1,), NEURONS[0])), "different names"),
+        ((conv(), Fire("conv", (1,), NEURONS[0])), "name"),
         ((conv(), Fire("fire", (1,), NEURONS[0]), Attend("attend", (2, 2, 2), 3, 0.25)), "attend"),
         ((conv(), Fire("fire", (1,), NEURONS[0]), Add("add", (1, 2))), "add"),
         ((conv(outputs=3),), "head"),
-        ((Convolve("conv", (0,), np.full((4, 1, 1, 1), np.nan, np.float32), np.zeros(4, np.float32)),), "conv"),
-        ((Convolve("conv", (0,), np.ones((4, 1, 1, 1)), np.zeros(4, np.float32)),), "conv"),
+        ((Convolve("conv", (0,), np.full((4, 1, 1, 1), np.nan, np.float32), np.zeros(4, np.float32)),), "conv.weights"),
+        ((Convolve("conv", (0,), np.ones((4, 1, 1, 1)), np.zeros(4, np.float32)),), "conv.weights"),
     ],
 )
 def test_a_program_that_does_not_fit_names_its_op(ops, named) -> None:
-    with pytest.raises(ValueError, match=named):
+    with field_error(named):
         tiny(*ops)
 
 
@@ -64,12 +65,12 @@ def test_residual_sums_that_would_overflow() -> None:
     ops = [conv(), Fire("fire", (1,), NEURONS[0])]
     for index in range(255):
         ops.append(Add(f"add{index}", (len(ops) if index else 2, 2)))
-    with pytest.raises(ValueError, match="add254"):
+    with field_error("add254"):
         tiny(*ops)
     assert tiny(*ops[:-1]).values(4, 4)[-2].largest == 255
 
 
 @pytest.mark.parametrize("constants", [(0.5, 1, 0, 0), (0.5, 1, 1e-300, 0), (np.inf, 1, 1, 0), (0.5, 1, 1e7, 0)])
 def test_neurons_that_would_never_rest(constants) -> None:
-    with pytest.raises(ValueError, match="neuron"):
+    with field_error("neuron"):
         Neuron(*constants)

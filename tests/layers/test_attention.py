@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mistakes import field_error
 from torch.utils.flop_counter import FlopCounterMode
 
 from spikformer.analysis.specimens import random_spikes
@@ -190,7 +191,7 @@ def test_a_spike_spreads_to_its_neighbours_in_rows_and_columns() -> None:
 
 
 def test_dilated_variants_need_a_grid() -> None:
-    with pytest.raises(ValueError, match="grid=None"):
+    with field_error("grid"):
         SpikingSelfAttention(8, 2, variant="spike_driven_dilated")
     attention = SpikingSelfAttention(8, 2, variant="spike_driven_dilated", grid=(2, 3))
     assert attention(torch.randn(4, 2, 6, 8)).shape == (4, 2, 6, 8)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error
 
 from spikformer.layers.time import Stream, StreamState, fire, merge_time, over_time, repeat_over_time, split_time
 from spikformer.neurons import LIF, PLIF, Activation
@@ -51,5 +52,5 @@ def test_a_state_of_another_network_raises(count: int) -> None:
         run(torch.randn(1, 3, 4), stream)
         return stream.state()
 
-    with pytest.raises(ValueError, match="initial_state"):
+    with field_error("state"):
         one_step(Stream(StreamState(3, (torch.zeros(3, 4),) * count)))

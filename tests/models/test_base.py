@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from tests.mistakes import field_error, file_error, unknown_name
 from torch import nn
 
 import spikformer as sf
@@ -87,11 +88,11 @@ def test_a_config_belongs_to_one_architecture() -> None:
     class OtherConfig(ModelConfig):
         """Of nobody's."""
 
-    with pytest.raises(ValueError, match="'spikformer'"):
+    with field_error("config_type", "'spikformer'"):
         register_architecture("another", sf.Spikformer, ModelConfig)
-    with pytest.raises(ValueError, match="OtherConfig"):
+    with field_error("config", "OtherConfig"):
         architecture_of(OtherConfig())
-    with pytest.raises(ValueError, match="did you mean 'spikformer'"):
+    with unknown_name("architecture", "spikformr", suggestion="spikformer"):
         get_architecture("spikformr")
 
 
@@ -104,7 +105,7 @@ def test_a_file_names_its_architecture_and_older_ones_are_spikformers(tmp_path: 
     save_file(tensors, path, metadata)
     assert isinstance(sf.load(path), sf.Spikformer)
     save_file(tensors, path, metadata | {"architecture": "resnet"})
-    with pytest.raises(ValueError, match="no architecture 'resnet'"):
+    with file_error(path, "unsupported", "'resnet'"):
         sf.load(path)
 
 

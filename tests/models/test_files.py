@@ -16,10 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from tests.mistakes import field_error, file_error, mistake
 from torch import nn
 
 import spikformer as sf
 from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
+from spikformer.errors import UserError
 from spikformer.io import TEMP_SUFFIX
 from spikformer.preprocessing import Preprocessing
 
@@ -83,7 +85,7 @@ def test_a_card_travels_with_its_model(tmp_path: Path) -> None:
     other = replace(model.card, licence="MIT")
     sf.save(model, tmp_path / "model.safetensors", card=other)
     assert sf.load(tmp_path / "model.safetensors").card == other
-    with pytest.raises(ValueError, match="2 classes"):
+    with field_error("class_names", 2, 10):
         sf.save(model, tmp_path / "model.safetensors", card=replace(other, class_names=("a", "b")))
 
 
@@ -92,7 +94,7 @@ def test_a_wrapped_model_is_saved_as_itself(tmp_path: Path) -> None:
     model = sf.create_model("spikformer_tiny_digits")
     sf.save(torch.compile(model), tmp_path / "model.safetensors")
     assert sf.load(tmp_path / "model.safetensors").config == model.config
-    with pytest.raises(ValueError, match=r"save .* Linear"):
+    with field_error("model", "save", "Linear"):
         sf.save(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
 
 
@@ -118,14 +120,14 @@ def test_nothing_is_saved_that_could_not_be_loaded(spoil: Callable[[nn.Module], 
     sf.save(model, path := tmp_path / "model.safetensors")
     before = path.read_bytes()
     spoil(model)
-    with pytest.raises(ValueError, match="model"):
+    with pytest.raises(UserError):
         sf.save(model, path)
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.complex64, "float64"])
 def test_a_model_is_loaded_as_floats(saved: Path, dtype: Any) -> None:
-    with pytest.raises(ValueError, match="dtype"):
+    with field_error("dtype", repr(dtype)):
         sf.load(saved, dtype=dtype)
 
 
@@ -168,9 +170,9 @@ def test_what_version_0_1_wrote_is_read_as_a_card(tmp_path: Path) -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere\.safetensors"):
+    with mistake(FileNotFoundError, tmp_path / "nowhere.safetensors"):
         sf.load(tmp_path / "nowhere.safetensors")
-    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+    with mistake(IsADirectoryError, tmp_path):
         sf.load(tmp_path)
 
 
@@ -178,7 +180,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 def test_a_truncated_file(saved: Path, tmp_path: Path, keep: int) -> None:
     path = tmp_path / "short.safetensors"
     path.write_bytes(saved.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"short\.safetensors is truncated or not a safetensors file"):
+    with file_error(path):
         sf.load(path)
 
 
@@ -195,7 +197,7 @@ def test_a_damaged_header_never_crashes(saved: Path, tmp_path: Path, position: i
 
 def test_another_programs_safetensors(tmp_path: Path) -> None:
     save_file({"weight": torch.randn(3)}, tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match=r"other\.safetensors is a safetensors file of another program, expected weig"):
+    with file_error(tmp_path / "other.safetensors", "foreign"):
         sf.load(tmp_path / "other.safetensors")
 
 
@@ -207,58 +209,54 @@ def change_config(**fields):
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "reason", "at"),
     [
-        (lambda t, m: t.pop("head.bias"), r"lacks head\.bias; it does not fit its config"),
-        (lambda t, m: [t.pop(k) for k in list(t) if "blocks.1." in k], r"lacks blocks\.1\.\S+ and \d+ more tensors"),
-        (lambda t, m: t.update(extra=torch.zeros(1)), r"holds unknown extra"),
-        (lambda t, m: t.update({"head.bias": torch.zeros(3)}), r"head\.bias should be \[10\], is \[3\]"),
-        (lambda t, m: m.update(format_version="2"), r"format version '2', this release reads up to 1; update"),
-        (lambda t, m: m.update(format_version="new"), r"format version 'new'"),
-        (lambda t, m: m.pop("config"), r"holds no readable config"),
-        (lambda t, m: m.update(config="{"), r"holds no readable config"),
-        (lambda t, m: m.update(config="[]"), r"holds no readable config"),
-        (lambda t, m: m.update(config="[" * 100_000), r"holds no readable config"),
-        (lambda t, m: m.update(card="7"), r"holds no readable card"),
-        (lambda t, m: m.update(config=json.dumps({"depth": 2})), r"needs every field, 'image_size' is missing"),
-        (lambda t, m: t.update({"head.bias": torch.zeros(10).int()}), r"head\.bias should be torch.float32"),
-        (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), r"should be torch.float32, as its neighbours"),
-        (lambda t, m: t.update({k: x.to(torch.int8) for k, x in t.items()}), r"a floating-point type, is"),
-        (lambda t, m: t["head.bias"].fill_(float("nan")), r"head\.bias holds NaN or infinity; its training went wrong"),
-        (lambda t, m: t["stem.stages.0.norm.running_var"].neg_(), r"running_var holds a variance below 0"),
-        (change_config(flux=1), r"config that this release cannot build: ModelConfig has no field 'flux'"),
-        (change_config(depth=-2), r"config that this release cannot build: depth must be"),
-        (change_config(depth=10**6), r"holds \d+ tensors, fewer than the 1000002"),
-        (change_config(embed_dim=128), r"should be"),
-        (
-            change_config(time_steps=100_000),
-            r"this release cannot build: time_steps × the size of the largest",
-        ),
-        (change_config(image_size=None, time_steps=10_000), r"time_steps × the size of the largest layer must be"),
-        (change_config(v_threshold=10**400), r"v_threshold must be a finite number"),
-        (change_config(depth=10**400), r"depth must be at most 1,000,000"),
-        (change_config(pool_stages=[True] * 100_000), r"pool_stages must list"),
-        (lambda t, m: m.update(config='{"tau": 1' + "0" * 400_000 + "}"), r"holds no readable config"),
-        (lambda t, m: m.update(config='{"tau": 1, "tau": 2}'), r"holds no readable config"),
-        (lambda t, m: t.update(extra=torch.zeros(1, dtype=torch.uint16)), r"'extra' is U16, expected one of F64"),
+        (lambda t, m: t.pop("head.bias"), "unfit", "head.bias"),
+        (lambda t, m: [t.pop(k) for k in list(t) if "blocks.1." in k], "unfit", "blocks.1.attention.key.linear.bias"),
+        (lambda t, m: t.update(extra=torch.zeros(1)), "unfit", "extra"),
+        (lambda t, m: t.update({"head.bias": torch.zeros(3)}), "unfit", "head.bias"),
+        (lambda t, m: m.update(format_version="2"), "unsupported", None),
+        (lambda t, m: m.update(format_version="new"), "unsupported", None),
+        (lambda t, m: m.pop("config"), "damaged", "config"),
+        (lambda t, m: m.update(config="{"), "damaged", "config"),
+        (lambda t, m: m.update(config="[]"), "damaged", "config"),
+        (lambda t, m: m.update(config="[" * 100_000), "damaged", "config"),
+        (lambda t, m: m.update(card="7"), "damaged", "card"),
+        (lambda t, m: m.update(config=json.dumps({"depth": 2})), "unsupported", "image_size"),
+        (lambda t, m: t.update({"head.bias": torch.zeros(10).int()}), "damaged", "head.bias"),
+        (lambda t, m: t.update({"head.bias": torch.zeros(10).double()}), "damaged", "head.bias"),
+        (lambda t, m: t.update({k: x.to(torch.int8) for k, x in t.items()}), "damaged", "stem.stages.0.conv.weight"),
+        (lambda t, m: t["head.bias"].fill_(float("nan")), "damaged", "head.bias"),
+        (lambda t, m: t["stem.stages.0.norm.running_var"].neg_(), "damaged", "stem.stages.0.norm.running_var"),
+        (change_config(flux=1), "unsupported", "flux"),
+        (change_config(depth=-2), "unsupported", "depth"),
+        (change_config(depth=10**6), "unfit", None),
+        (change_config(embed_dim=128), "unfit", "stem.stages.0.conv.weight"),
+        (change_config(time_steps=100_000), "unsupported", "time_steps"),
+        (change_config(image_size=None, time_steps=10_000), "unsupported", "time_steps"),
+        (change_config(v_threshold=10**400), "unsupported", "v_threshold"),
+        (change_config(depth=10**400), "unsupported", "depth"),
+        (change_config(pool_stages=[True] * 100_000), "unsupported", "pool_stages"),
+        (lambda t, m: m.update(config='{"tau": 1' + "0" * 400_000 + "}"), "damaged", "config"),
+        (lambda t, m: m.update(config='{"tau": 1, "tau": 2}'), "damaged", "config"),
+        (lambda t, m: t.update(extra=torch.zeros(1, dtype=torch.uint16)), "unsupported", "extra"),
     ],
 )
-def test_a_file_that_does_not_fit_itself(saved: Path, tmp_path: Path, change, sentence: str) -> None:
+def test_a_file_that_does_not_fit_itself(saved: Path, tmp_path: Path, change, reason: str, at: str | None) -> None:
     tensors, metadata = contents(saved)
     change(tensors, metadata)
     save_file(tensors, tmp_path / "changed.safetensors", metadata)
-    with pytest.raises(ValueError, match=sentence) as error:
+    with file_error(tmp_path / "changed.safetensors", reason, at=at) as error:
         sf.load(tmp_path / "changed.safetensors")
-    assert str(error.value).startswith(str(tmp_path / "changed.safetensors"))
     assert len(str(error.value)) < 500 + len(str(tmp_path))
 
 
 def test_saving_into_no_folder_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     model = sf.create_model("spikformer_tiny_digits")
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing to write model\.safetensors into"):
+    with mistake(FileNotFoundError, tmp_path / "missing", "model.safetensors"):
         sf.save(model, tmp_path / "missing" / "model.safetensors")
     (tmp_path / "folder.safetensors").mkdir()
-    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+    with mistake(IsADirectoryError, tmp_path / "folder.safetensors"):
         sf.save(model, tmp_path / "folder.safetensors")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.safetensors"]
 

@@ -13,10 +13,15 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tests.limits import run_limited
+from tests.mistakes import file_error, mistake
 
 import spikformer as sf
+from spikformer.engine.file import FORMAT_VERSION as ENGINE_VERSION
+from spikformer.errors import FileError
+from spikformer.models.files import FORMAT_VERSION as WEIGHTS_VERSION
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optimisers import build_optimiser
+from spikformer.training.state import FORMAT_VERSION as STATE_VERSION
 from spikformer.training.state import Progress, save_state
 
 
@@ -150,7 +155,7 @@ def test_what_a_file_says_reaches_a_message_without_control_characters(saved: Pa
         config = json.loads(metadata["config"]) | ({evil: 1} if place == "field" else {"neuron": evil})
         metadata["config"] = json.dumps(config)
     save_file(tensors, tmp_path / "evil.safetensors", metadata)
-    with pytest.raises(ValueError, match=r"evil\.safetensors") as error:
+    with mistake(FileError, path=tmp_path / "evil.safetensors") as error:
         sf.load(tmp_path / "evil.safetensors")
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 700 + len(str(tmp_path))
@@ -159,10 +164,10 @@ def test_what_a_file_says_reaches_a_message_without_control_characters(saved: Pa
 def test_our_other_files_are_called_by_their_name(tmp_path: Path) -> None:
     model = sf.create_model("spikformer_tiny_digits").eval()
     sf.compile_engine(model, num_threads=1).save(tmp_path / "net.engine")
-    with pytest.raises(ValueError, match=r"net\.engine holds an engine, not weights; `sf\.load_engine` and"):
+    with file_error(tmp_path / "net.engine", "foreign", "sf.load_engine"):
         sf.load(tmp_path / "net.engine")
     save_state(tmp_path / "state", {}, Progress(), model, build_optimiser(model, 0.0), None, None)
-    with pytest.raises(ValueError, match="state holds the state of a training run, not weights; `spikformer train --r"):
+    with file_error(tmp_path / "state", "foreign", "spikformer train"):
         sf.load(tmp_path / "state")
 
 
@@ -208,7 +213,13 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
 def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Path) -> None:
     """Digits, levels, lists and names by the million, in each kind of file: an error, within 512 MB."""
     config = json.loads(contents(saved)[1]["config"])
-    formats = {"weights": "spikformer", "engine": "spikformer-engine", "state": "spikformer-state"}
+    formats = {
+        "weights": ("spikformer", WEIGHTS_VERSION, "config"),
+        "engine": ("spikformer-engine", ENGINE_VERSION, "program"),
+        "state": ("spikformer-state", STATE_VERSION, "progress"),
+    }
+    fire = {"op": "fire", "inputs": [0], "neuron": [0.5, 1, 1, 0]}
+    program = {"in_channels": 1, "time_steps": 1, "image_size": None, "patch_size": 1}
     values = {
         "deep": "[" * 1_000_000,
         "digits": '{"tau": 1' + "0" * 4_000_000 + "}",
@@ -217,12 +228,16 @@ def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Pa
         "steps": json.dumps(config | {"time_steps": 10**6, "image_size": None}),
         "stages": json.dumps(config | {"pool_stages": [True] * 500_000}),
         "name": json.dumps({"\x1b" * 500_000: 1}),
+        "ops": json.dumps(program | {"ops": [fire | {"name": str(number)} for number in range(60_000)]}),
+        "op": json.dumps(program | {"ops": [fire | {"name": "\x1b" * 500_000}]}),
+        "inputs": json.dumps(program | {"ops": [fire | {"name": "a", "inputs": [0] * 1_000_000}]}),
     }
-    for kind, name in formats.items():
+    for kind, (name, version, field) in formats.items():
         for bomb, value in values.items():
-            metadata = {"format": name, "format_version": "1", "about": "{}", "recipe": "{}", "scaler": "null"}
+            metadata = {"format": name, "format_version": str(version), "card": "{}", "recipe": "{}"}
+            metadata |= {"scaler": "null", "density_threshold": "null", "config": "null"}
             metadata |= {"config": value, "progress": value} if len(value) < 1_000_000 else {}
-            metadata["progress" if kind == "state" else "config"] = value
+            metadata[field] = value
             header = json.dumps({"__metadata__": metadata}).encode()
             assert len(header) < LONGEST_HEADER
             (tmp_path / f"{bomb}.{kind}").write_bytes(len(header).to_bytes(8, "little") + header)

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error, mistake
 
 import spikformer as sf
+from spikformer.errors import InputError
 from spikformer.models.inputs import finite_checks
 
 
@@ -13,52 +15,52 @@ def model() -> sf.Spikformer:
 
 
 @pytest.mark.parametrize(
-    ("x", "sentence"),
+    ("x", "field", "shown"),
     [
-        (torch.randn(3, 8, 8), r"Expected images \[B, C, H, W\] .* got 3 dimensions \[3, 8, 8\]; .*x\[None\]"),
-        (torch.randn(2, 1, 1, 3, 8, 8), r"got 6 dimensions"),
-        (torch.randn(2, 1, 8, 8), r"Expected 3 channels, got 1"),
-        (torch.randn(2, 3, 16, 8), r"Expected images of 8×8, got 16×8"),
-        (torch.randn(2, 3, 8, 8).double(), r"Expected torch.float32, the model's dtype, got torch.float64"),
-        (torch.randint(0, 255, (2, 3, 8, 8), dtype=torch.uint8), r"Expected torch.float32, .* got torch.uint8"),
-        (torch.randn(0, 3, 8, 8), r"at least one sample and one step, got an empty batch \[0, 3, 8, 8\]"),
-        (torch.randn(0, 2, 3, 8, 8), r"got an empty batch"),
-        ([[1.0]], r"Expected a torch.Tensor, got list"),
+        (torch.randn(3, 8, 8), "dimensions", ("[3, 8, 8]", "x[None]")),
+        (torch.randn(2, 1, 1, 3, 8, 8), "dimensions", (6,)),
+        (torch.randn(2, 1, 8, 8), "channels", (3, 1)),
+        (torch.randn(2, 3, 16, 8), "size", ("8×8", "16×8")),
+        (torch.randn(2, 3, 8, 8).double(), "dtype", ("torch.float32", "torch.float64")),
+        (torch.randint(0, 255, (2, 3, 8, 8), dtype=torch.uint8), "dtype", ("torch.float32", "torch.uint8")),
+        (torch.randn(0, 3, 8, 8), "batch", ("[0, 3, 8, 8]",)),
+        (torch.randn(0, 2, 3, 8, 8), "batch", ("[0, 2, 3, 8, 8]",)),
+        ([[1.0]], "type", ("torch.Tensor", "list")),
     ],
 )
-def test_a_wrong_input_is_named(model: sf.Spikformer, x, sentence: str) -> None:
+def test_a_wrong_input_is_named(model: sf.Spikformer, x, field: str, shown: tuple[object, ...]) -> None:
     for call in (model, model.forward_steps):
-        with pytest.raises(ValueError, match=sentence):
+        with mistake(InputError, *shown, field=field):
             call(x)
 
 
 def test_an_open_size_must_still_be_divisible() -> None:
     model = sf.create_model("spikformer_tiny_digits", image_size=None)
     assert model(torch.randn(2, 1, 6, 10)).shape == (2, 10)
-    with pytest.raises(ValueError, match=r"divisible by the patch size 2, got 7×8"):
+    with field_error("image_size", 2, "7×8"):
         model(torch.randn(2, 1, 7, 8))
 
 
 def test_a_stream_is_checked(model: sf.Spikformer) -> None:
     state, frame = model.initial_state(2), torch.randn(2, 3, 8, 8)
-    with pytest.raises(ValueError, match=r"step expects one frame \[B, C, H, W\], got \[4, 2, 3, 8, 8\]"):
+    with field_error("dimensions", "[B, C, H, W]", "[4, 2, 3, 8, 8]"):
         model.step(torch.randn(4, 2, 3, 8, 8), state)
     _, later = model.step(frame, state)
     deeper = sf.create_model("spikformer_tiny_digits", in_channels=3, depth=3).eval()
     _, of_deeper = deeper.step(frame, deeper.initial_state(2))
     for wrong in (model.initial_state(1), of_deeper, None, (), later._replace(voltages=later.voltages[:1])):
-        with pytest.raises(ValueError, match="initial_state"):
+        with field_error("state"):
             model.step(frame, wrong)
-    with pytest.raises(ValueError, match="2 samples"):
+    with field_error("state", 2, 1):
         model.step(frame[:1], later)
-    with pytest.raises(ValueError, match=r"eval mode"):
+    with field_error("training"):
         model.train().step(frame, state)
 
 
 def test_a_stream_of_the_wrong_size_is_named() -> None:
     model = sf.create_model("spikformer_tiny_digits", image_size=None).eval()
     _, state = model.step(torch.randn(2, 1, 8, 8), model.initial_state(2))
-    with pytest.raises(ValueError, match=r"\[2, 32, 4, 4\].* got \[2, 32, 8, 8\]"):
+    with field_error("initial", "[2, 32, 4, 4]", "[2, 32, 8, 8]"):
         model.step(torch.randn(2, 1, 4, 4), state)
 
 
@@ -68,7 +70,7 @@ def test_values_are_checked_where_it_is_asked_for(model: sf.Spikformer, value: f
     model(x)  # checks no values, for that would wait for the device
     with finite_checks():
         for call in (lambda: model(x), lambda: model.step(x, state)):
-            with pytest.raises(ValueError, match="finite"):
+            with mistake(InputError, field="values"):
                 call()
         model(torch.zeros(2, 3, 8, 8))
 
@@ -83,14 +85,14 @@ def test_frames_bring_any_number_of_steps_whatever_the_batch(time_steps: int, ba
 
 @pytest.mark.parametrize("batch_size", [0, -1, 2.0])
 def test_an_initial_state_needs_samples(model: sf.Spikformer, batch_size) -> None:
-    with pytest.raises(ValueError, match="batch_size"):
+    with field_error("batch_size", batch_size):
         model.initial_state(batch_size)
 
 
 def test_autocast_takes_narrow_inputs_but_not_wide_ones(model: sf.Spikformer) -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert model(torch.randn(2, 3, 8, 8).bfloat16()).shape == (2, 10)
-        with pytest.raises(ValueError, match=r"got torch.float64"):
+        with mistake(InputError, "torch.float64", field="dtype"):
             model(torch.randn(2, 3, 8, 8).double())
 
 

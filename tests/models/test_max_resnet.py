@@ -8,8 +8,8 @@ import spikformer as sf
 from spikformer.analysis.energy import measure_energy
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.config import MaxResNetConfig
+from spikformer.errors import FieldError
 from spikformer.models import MaxResNet
-from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 

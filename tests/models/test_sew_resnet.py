@@ -8,11 +8,11 @@ import spikformer as sf
 from spikformer.analysis.recorder import spike_counts
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.config import SEWEventConfig, SEWResNetConfig
+from spikformer.errors import FieldError
 from spikformer.layers import ResidualBlock
 from spikformer.models import SEWEventNet, SEWResNet, build_model
 from spikformer.neurons import IF, PLIF
 from spikformer.presets import get_preset
-from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 

@@ -7,8 +7,8 @@ from tests.models.weight_inputs import weight_inputs
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.config import SpikeDrivenConfig
+from spikformer.errors import FieldError
 from spikformer.models import SpikeDrivenTransformer
-from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 

@@ -10,7 +10,7 @@ import spikformer as sf
 from spikformer.analysis.recorder import spike_counts
 from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
 from spikformer.neurons import SpikingNeuron
-from spikformer.runs.verify import batch_invariance, streaming
+from spikformer.runs.checks import batch_invariance, streaming
 
 ATTENTION = ["ssa", "identity", "relu", "leaky_relu", "softmax", "softmax_float_value", "none", "random"]
 ATTENTION += ["spike_driven", "spike_driven_dilated", "token"]

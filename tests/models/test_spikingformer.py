@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error
 from tests.models.weight_inputs import weight_inputs
 
 import spikformer as sf
@@ -47,7 +48,7 @@ def test_events_have_the_published_tau() -> None:
 
 
 def test_an_option_of_another_architecture_is_named() -> None:
-    with pytest.raises(ValueError, match="'qk_pool'"):
+    with field_error("qk_pool"):
         sf.create_model("spikingformer_4_384_cifar10", qk_pool=3)
-    with pytest.raises(ValueError, match="'pool_after'"):
+    with field_error("pool_after"):
         sf.create_model("spike_driven_transformer_2_512_cifar10", pool_after="norm")

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error
 
 from spikformer import ModelConfig
 from spikformer.neurons import IF, LIF, PLIF, Activation, SpikingNeuron, neuron_factory, register_neuron
@@ -106,5 +107,5 @@ def test_a_neuron_from_outside_is_built_by_its_name() -> None:
     ],
 )
 def test_a_wrong_constant_raises(kind: type, wrong: dict) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+    with field_error(*next(iter(wrong.items()))):
         kind(**wrong)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.mistakes import field_error, file_error, mistake
 
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.errors import FieldError, FileError
 from spikformer.models import SpikingNetwork
-from spikformer.models.importers import recognise
+from spikformer.models.importers import STATE_DICT, recognise
 from spikformer.models.residual_names import RESIDUAL_NAMINGS
-from spikformer.validation import FieldError
 
 pytestmark = pytest.mark.core
 
@@ -85,19 +86,19 @@ def test_a_field_that_the_network_lacks_is_named() -> None:
         with pytest.raises(FieldError) as error:
             sf.from_official(state, **{field: value})
         assert error.value.field == field
-    with pytest.raises(ValueError, match="SEW-ResNet"):
+    with field_error("preset", "SEW-ResNet", "'max_resnet_18_cifar10'"):
         sf.from_official(state, preset="max_resnet_18_cifar10")
 
 
 def test_other_residual_networks_are_not_taken_for_these() -> None:
     state = {"conv1.weight": torch.ones(4, 3, 7, 7), "layer1.0.conv1.weight": torch.ones(4, 4, 3, 3)}
-    with pytest.raises(ValueError, match="not a checkpoint"):
+    with file_error(STATE_DICT, "foreign"):
         sf.from_official(state | {"fc.weight": torch.ones(10, 4)})
 
 
 def test_names_that_differ_in_wrappers_alone_are_refused() -> None:
     state = official("SEW-ResNet", specimen(shrunk("sew_resnet_18_imagenet")))
-    with pytest.raises(ValueError, match="module"):
+    with file_error(STATE_DICT, "unfit", "module."):
         sf.from_official(state | {"layer1.0.conv1.module.0.weight": state["layer1.0.conv1.0.weight"]})
 
 
@@ -105,8 +106,8 @@ def test_names_that_differ_in_wrappers_alone_are_refused() -> None:
 def test_a_checkpoint_that_lacks_a_tensor_or_has_one_more_is_refused(title: str, preset: str) -> None:
     state = official(title, specimen(shrunk(preset, image_size=64)))
     for name in state:
-        with pytest.raises(ValueError, match="The state dict"):
+        with mistake(FileError, path=Path(STATE_DICT)):
             sf.from_official({key: x for key, x in state.items() if key != name})
     for extra in ("layer9.0.conv1.0.weight", "conv.999.conv.0.0.0.weight", "layer1.999.conv1.weight", "other"):
-        with pytest.raises(ValueError, match="The state dict"):
+        with mistake(FileError, path=Path(STATE_DICT)):
             sf.from_official(state | {extra: torch.ones(4, 4, 3, 3)})

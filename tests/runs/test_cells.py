@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.mistakes import file_error, unknown_name
 
 from spikformer.analysis.ablation import CellResult, variants
 from spikformer.data import open_dataset
@@ -32,10 +33,10 @@ def test_a_result_belongs_to_its_settings(tmp_path: Path) -> None:
     assert cell.result() == CellResult("ssa", 0, "finished", {"x": 1.0})
     recipe = cell.settings
     other = cell_in(tmp_path, replace(recipe, epochs=9, model=recipe.model.override(depth=1)))
-    with pytest.raises(ValueError, match=r"model\.depth 2, epochs 20"):
+    with file_error(tmp_path, "unfit", "model.depth 2", "epochs 20"):
         other.check_settings()
     write_result(tmp_path, recipe="spikformer_tiny_digits_dvs")
-    with pytest.raises(ValueError, match="spikformer_tiny_digits_dvs"):
+    with file_error(tmp_path, "unfit", "spikformer_tiny_digits_dvs"):
         cell.check_settings()
 
 
@@ -52,7 +53,7 @@ def test_classes_and_channels_are_the_datas(tmp_path: Path) -> None:
 )
 def test_a_damaged_result_is_said(tmp_path: Path, content: str) -> None:
     (tmp_path / "cell.json").write_text(content)
-    with pytest.raises(ValueError, match=r"cell\.json"):
+    with file_error(tmp_path / "cell.json"):
         cell_in(tmp_path).result()
 
 
@@ -67,7 +68,7 @@ def test_a_damaged_result_is_said(tmp_path: Path, content: str) -> None:
 def test_a_result_of_another_form_is_said(tmp_path: Path, change: dict[str, object]) -> None:
     write_result(tmp_path, **change)
     for read in (cell_in(tmp_path).result, cell_in(tmp_path).check_settings):
-        with pytest.raises(ValueError, match=r"cell\.json"):
+        with file_error(tmp_path / "cell.json"):
             read()
 
 
@@ -91,7 +92,7 @@ def test_cells_are_chosen_seed_by_seed_and_have_their_variants_settings(tmp_path
     assert [(cell.settings.model.neuron, cell.settings.seed) for cell in cells[:2]] == [("if", 3), ("plif", 3)]
     assert folder.begin() == {}
     assert json.loads((tmp_path / "ablation.json").read_text())["grid"] == "neuron"
-    with pytest.raises(ValueError, match="grid"):
+    with file_error(tmp_path, "unfit", "grid", "'neuron'", "'size'"):
         AblationFolder(tmp_path, "size", rows, "spikformer_tiny_digits", recipe, None).check()
-    with pytest.raises(ValueError, match="did you mean 'plif'"):
+    with unknown_name("variant", "plf", suggestion="plif"):
         folder.choose((0,), ("plf",))

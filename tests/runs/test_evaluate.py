@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.mistakes import field_error
 
 from spikformer.analysis.specimens import specimen
 from spikformer.data import open_dataset
@@ -30,5 +31,5 @@ def test_more_than_there_are_is_all(model: SpikingNetwork) -> None:
 
 @pytest.mark.parametrize("option", [{"max_samples": 0}, {"batch_size": 0}, {"workers": -1}])
 def test_wrong_counts(model: SpikingNetwork, option: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=next(iter(option))):
+    with field_error(*next(iter(option.items()))):
         evaluate(model, data=None, **option)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.mistakes import file_error
 
 from spikformer.runs.ablation import share
 from spikformer.runs.process import FolderLock, stop_on_signal
@@ -35,7 +36,7 @@ def hold(folder: Path, seconds: float) -> subprocess.Popen[str]:
 def test_a_folder_is_for_one_process_and_free_when_it_ends(tmp_path: Path) -> None:
     with hold(tmp_path, 60) as other:
         try:
-            with pytest.raises(ValueError, match="Another command"):
+            with file_error(tmp_path, "busy"):
                 FolderLock(tmp_path).acquire()
         finally:
             other.kill()

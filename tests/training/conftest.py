@@ -11,6 +11,7 @@ from PIL import Image
 
 from spikformer.data import DataSet, open_dataset
 from spikformer.data.splits import Subset
+from spikformer.models import SpikingNetwork
 from spikformer.training import Recipe, Trainer, build_fabric, get_recipe
 
 
@@ -39,12 +40,14 @@ def make_trainer(fabric, digits: DataSet) -> Callable[..., Trainer]:
         state_path: Path | None = None,
         save_seconds: float = 1e9,
         strict: bool = False,
+        teacher: SpikingNetwork | None = None,
         **settings,
     ) -> Trainer:
         recipe: Recipe = replace(get_recipe("spikformer_tiny_digits"), **{"epochs": 2, **settings})
         model = recipe.model.override(num_classes=len(data.class_names), in_channels=data.channels)
         recipe = replace(recipe, model=model)
-        return Trainer(recipe, data, fabric, state_path=state_path, save_seconds=save_seconds, strict=strict)
+        kept = {"state_path": state_path, "save_seconds": save_seconds}
+        return Trainer(recipe, data, fabric, teacher=teacher, strict=strict, **kept)
 
     return make
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error, mistake, unknown_name
 
 import spikformer as sf
 from spikformer.analysis.specimens import specimen
@@ -13,6 +14,7 @@ from spikformer.data.splits import Subset
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
 from spikformer.training import EvalOptions, Evaluation, evaluate, evaluate_answers, is_silent
+from spikformer.training.evaluation import views
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def test_of_two_classes_five_are_always_enough_and_what_cannot_be_read_is_left_o
 
 def test_strictly_a_damaged_sample_ends_it_and_the_mode_is_kept(photographs: DataSet) -> None:
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3).train()
-    with pytest.raises(ValueError, match=r"3\.jpg cannot be read"):
+    with mistake(ValueError, "cat/3.jpg"):
         evaluate(model, photographs, "test", EvalOptions(strict=True))
     assert model.training
 
@@ -110,12 +112,12 @@ def test_nothing_readable_is_said(photographs: DataSet) -> None:
     damaged = [i for i in range(8) if photographs.test.source(i).endswith("cat/3.jpg")]
     nothing = replace(photographs, test=Subset(photographs.test, np.array(damaged)))
     model = sf.create_model("spikformer_tiny_digits", num_classes=2, in_channels=3)
-    with pytest.raises(ValueError, match=r"No sample of \S+, test, can be read; `spikformer data check` lists why\."):
+    with field_error("data", nothing.name, "test", "spikformer data check"):
         evaluate(model, nothing, "test")
 
 
 def test_too_few_classes_are_said_and_more_are_fine(digits: DataSet) -> None:
-    with pytest.raises(ValueError, match="digits has 10 classes, but this model has 3"):
+    with field_error("num_classes", "digits", 10, 3):
         evaluate(sf.create_model("spikformer_tiny_digits", num_classes=3), digits, "test")
     found = evaluate(sf.create_model("spikformer_tiny_digits", num_classes=12), digits, "test")
     assert found.by_class[10:] == [None, None]
@@ -134,7 +136,7 @@ def test_a_model_keeps_its_mode_its_weights_and_its_statistics(digits: DataSet, 
 
 
 def test_a_split_that_is_not_there(model: Spikformer, digits: DataSet) -> None:
-    with pytest.raises(ValueError, match="digits has no validation split here; it has train and test"):
+    with unknown_name("split", "validation", "digits", "train", "test"):
         evaluate(model, replace(digits, validation=None), "validation")
 
 
@@ -163,3 +165,35 @@ def test_one_spike_is_enough_not_to_be_silent() -> None:
     assert is_silent(readouts, resting)
     readouts[2, 1, 0] += 1e-6
     assert not is_silent(readouts, resting)
+
+
+def test_views_count_one_in_all_and_shift_by_a_pixel() -> None:
+    x = torch.arange(12.0).view(1, 1, 3, 4)
+    found = views(x, mirror=False)
+    assert sum(weight for _, weight in found) == 1
+    assert [view.tolist() for view, _ in found] == [
+        x.tolist(),
+        [[[[0, 0, 1, 2], [0, 0, 1, 2], [4, 4, 5, 6]]]],
+        [[[[5, 6, 7, 7], [9, 10, 11, 11], [9, 10, 11, 11]]]],
+    ]
+    both = views(x, mirror=True)
+    assert sum(weight for _, weight in both) == 1
+    assert all(torch.equal(both[2 * i + 1][0], view.flip(-1)) for i, (view, _) in enumerate(found))
+
+
+def test_views_are_answered_beside_the_plain_picture(model: Spikformer, digits: DataSet) -> None:
+    plain = evaluate(model, digits, "test")
+    found = evaluate(model, digits, "test", EvalOptions(tta=True, batch_size=7))
+    assert replace(found, tta_top1=None, loss=0.0) == replace(plain, loss=0.0)
+    assert plain.tta_top1 is None
+    samples = torch.stack([digits.prepare(digits.test[i][None])[0] for i in range(40)]).double()
+    with torch.no_grad():
+        logits = sum(weight * model(view) for view, weight in views(samples, mirror=False))  # a 6 has no mirror image
+    right = (logits.argmax(1).numpy() == np.asarray(digits.test.labels)).mean()
+    assert found.tta_top1 == pytest.approx(right)
+
+
+def test_events_have_no_views() -> None:
+    model = specimen(get_preset("spikformer_tiny_digits_dvs").config)
+    with field_error("tta", "digits_dvs"):
+        evaluate(model, open_dataset("digits_dvs"), "test", EvalOptions(tta=True))

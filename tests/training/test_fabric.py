@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error
 
 from spikformer.data import DataSet, open_dataset
 from spikformer.training import Epoch, Trainer, build_fabric, get_recipe
@@ -24,17 +25,17 @@ def no_gpu(monkeypatch) -> None:
 
 
 def test_wrong_numbers() -> None:
-    with pytest.raises(ValueError, match=r"devices must be at least 1, got 0\."):
+    with field_error("devices", 0):
         build_fabric(devices=0)
-    with pytest.raises(ValueError, match=r"devices must be at least 1, got -2\."):
+    with field_error("devices", -2):
         build_fabric(devices=-2)
-    with pytest.raises(ValueError, match=r"nodes must be at least 1, got 0\."):
+    with field_error("nodes", 0):
         build_fabric(nodes=0)
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_a_gpu_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="GPU"):
+    with field_error("accelerator"):
         build_fabric(accelerator="gpu")
 
 

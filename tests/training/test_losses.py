@@ -11,7 +11,8 @@ from spikformer.analysis.golden import load_golden
 from spikformer.config import SpikeDrivenConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.training import Epoch, Iteration, Recipe
-from spikformer.training.losses import StepReadouts, loss_and_logits, mean_logit_loss, network_for, tet_loss
+from spikformer.training.losses import mean_logit_loss, tet_loss
+from spikformer.training.objective import StepReadouts, loss_and_logits, network_for
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "golden" / "family"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.mistakes import file_error
 from torch import nn
 
 import spikformer as sf
@@ -143,7 +144,7 @@ def test_a_state_of_another_optimiser_does_not_fit(make_trainer, tmp_path: Path)
     first = make_trainer(state_path=path, epochs=1, optimiser="sgd")
     first.start()
     list(first.run())
-    with pytest.raises(ValueError, match="does not fit"):
+    with file_error(path, "unfit"):
         make_trainer(epochs=1).start(load_state(path))
 
 

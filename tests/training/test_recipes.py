@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.mistakes import mistake, unknown_name
 
 from spikformer.data import list_datasets, open_dataset
 from spikformer.data.images.sets import CIFAR_NORMALISATION, IMAGENET_NORMALISATION
+from spikformer.errors import UnknownNameError
 from spikformer.models import build_model
 from spikformer.presets import get_preset, list_models
 from spikformer.training import Recipe, get_recipe, list_recipes, recipes
@@ -146,11 +148,10 @@ def test_the_embedded_sets_have_the_form_of_their_models(name: str) -> None:
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(
-        ValueError, match=r"no recipe 'spikformer_4_384_cifar'; did you mean 'spikformer_4_384_cifar100?'"
-    ):
+    with mistake(UnknownNameError, kind="recipe", name="spikformer_4_384_cifar") as caught:
         get_recipe("spikformer_4_384_cifar")
-    with pytest.raises(ValueError, match="There is no recipe 'resnet'"):
+    assert caught.value.suggestion in ("spikformer_4_384_cifar10", "spikformer_4_384_cifar100")
+    with unknown_name("recipe", "resnet"):
         get_recipe("resnet")
 
 

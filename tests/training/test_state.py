@@ -1,10 +1,9 @@
 """The state of a run: to the bit, whole or not at all, and anything else refused in a sentence."""
 
+import errno
 import json
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save_file
+from tests.mistakes import file_error, mistake
 
 import spikformer as sf
+from spikformer.errors import FileError
 from spikformer.models import Spikformer
 from spikformer.training import Recipe, get_recipe
 from spikformer.training.optim import WeightAverage
@@ -127,15 +128,15 @@ def test_an_epoch_that_ends_leaves_a_row_and_empties_its_sums() -> None:
 
 
 def test_a_missing_file_a_folder_and_weights_are_no_state(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*state\.safetensors"):
+    with mistake(FileNotFoundError, tmp_path / "state.safetensors"):
         load_state(tmp_path / "state.safetensors")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with mistake(IsADirectoryError, tmp_path):
         load_state(tmp_path)
     sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "last.safetensors")
-    with pytest.raises(ValueError, match=r"last\.safetensors holds weights, not the state of a training run"):
+    with file_error(tmp_path / "last.safetensors", "foreign"):
         load_state(tmp_path / "last.safetensors")
     save_file({"a": torch.zeros(2)}, tmp_path / "foreign.safetensors")
-    with pytest.raises(ValueError, match=r"foreign\.safetensors is a safetensors file of another program"):
+    with file_error(tmp_path / "foreign.safetensors", "foreign"):
         load_state(tmp_path / "foreign.safetensors")
 
 
@@ -143,7 +144,7 @@ def test_a_missing_file_a_folder_and_weights_are_no_state(tmp_path: Path) -> Non
 def test_a_truncated_file(saved: Path, tmp_path: Path, keep: int) -> None:
     path = tmp_path / "short.safetensors"
     path.write_bytes(saved.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"short\.safetensors is truncated or not a safetensors file"):
+    with file_error(path):
         load_state(path)
 
 
@@ -155,7 +156,7 @@ def test_a_position_that_cannot_be_read(saved: Path, tmp_path: Path, key: str, t
     tensors, metadata = contents(saved)
     del metadata[key]
     save_file(tensors, tmp_path / "state.safetensors", metadata | ({} if text is None else {key: text}))
-    with pytest.raises(ValueError, match=rf"state\.safetensors holds no readable {key}"):
+    with file_error(tmp_path / "state.safetensors", at=key):
         load_state(tmp_path / "state.safetensors")
 
 
@@ -192,7 +193,7 @@ def test_a_position_that_cannot_be(saved: Path, tmp_path: Path, change: dict) ->
     tensors, metadata = contents(saved)
     metadata["progress"] = json.dumps(json.loads(metadata["progress"]) | change)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
-    with pytest.raises(ValueError, match="holds no readable progress"):
+    with file_error(tmp_path / "state.safetensors", at="progress"):
         load_state(tmp_path / "state.safetensors")
 
 
@@ -201,14 +202,14 @@ def test_a_scaler_that_cannot_be(saved: Path, tmp_path: Path, change: dict) -> N
     tensors, metadata = contents(saved)
     metadata["scaler"] = json.dumps(SCALER | change)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
-    with pytest.raises(ValueError, match="holds no readable scaler"):
+    with file_error(tmp_path / "state.safetensors", at="scaler"):
         load_state(tmp_path / "state.safetensors")
 
 
 def test_a_newer_format_is_refused(saved: Path, tmp_path: Path) -> None:
     tensors, metadata = contents(saved)
     save_file(tensors, tmp_path / "state.safetensors", metadata | {"format_version": "2"})
-    with pytest.raises(ValueError, match="has format version '2', this release reads up to 1"):
+    with file_error(tmp_path / "state.safetensors", "unsupported", "'2'", 1):
         load_state(tmp_path / "state.safetensors")
 
 
@@ -239,8 +240,9 @@ def test_a_damaged_file_never_crashes(saved: Path, tmp_path: Path, data: st.Data
 def test_any_bytes_are_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "bytes.safetensors"
     path.write_bytes(text)
-    with pytest.raises(ValueError, match=r"bytes\.safetensors is (truncated or not )?a safetensors file"):
+    with mistake(FileError, path=path) as caught:
         load_state(path)
+    assert caught.value.reason in ("damaged", "foreign")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_tensors_that_do_not_fit_are_refused(saved: Path, tmp_path: Path, change
     tensors, metadata = contents(saved)
     change(tensors)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
-    with pytest.raises(ValueError, match=r"state\.safetensors does not fit the model of this recipe"):
+    with file_error(tmp_path / "state.safetensors", "unfit"):
         resume(tmp_path / "state.safetensors")
 
 
@@ -272,29 +274,15 @@ def test_tensors_that_do_not_fit_are_refused(saved: Path, tmp_path: Path, change
 )
 def test_another_model_is_refused(saved: Path, overrides: dict) -> None:
     model = sf.create_model("spikformer_tiny_digits", **overrides)
-    with pytest.raises(ValueError, match="does not fit the model of this recipe"):
+    with file_error(saved, "unfit"):
         load_state(saved).restore(model, build_optimiser(model, 0.0), None)
 
 
-@contextmanager
-def files_at_most(size: int) -> Iterator[None]:
-    """As on a disk that is full: what is longer fails in the middle of its writing."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_full_disk_is_said_in_a_sentence_and_leaves_the_old_state(saved: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_leaves_the_old_state(saved: Path, tmp_path: Path, full_disk) -> None:
     path = tmp_path / "state.safetensors"
     path.write_bytes(saved.read_bytes())
     model, optimiser, average = trained()
-    with (
-        files_at_most(200_000),
-        pytest.raises(OSError, match=r"state\.safetensors cannot be written: .*File too large"),
-    ):
+    with full_disk(200_000), mistake(OSError, path, os.strerror(errno.EFBIG)):
         save_state(path, RECIPE.to_dict(), Progress(), model, optimiser, average, None)
     assert os.listdir(tmp_path) == [path.name]
     assert load_state(path).progress == PROGRESS

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
+from tests.mistakes import field_error
 
-from spikformer.visualise.attention import attended, attention_figure, received_attention, to_grid
+from spikformer.visualise.attention import attended, attention_figure, to_grid
 from spikformer.visualise.style import save_figure
 
 WHITE = np.full((8, 8, 3), 255, np.uint8)
@@ -94,30 +95,32 @@ def test_pictures_of_any_size_fit_and_keep_their_proportions(size: tuple[int, in
     assert pixels.shape[:2] == (tile[0], 2 * tile[1] + 10)
 
 
-def test_received_attention_is_by_the_token_looked_at() -> None:
-    maps = np.array([[[0, 4.0], [0, 2]], [[2, 0], [0, 0]]])  # [heads, from, to]
-    assert received_attention(maps[0]).tolist() == [0, 3]
-    assert received_attention(maps).tolist() == [0.5, 1.5]
-
-
 def test_tokens_lie_row_by_row() -> None:
-    assert to_grid(np.arange(6), 2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
+    tokens = np.arange(12).reshape(2, 6)
+    grids = [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]
+    for side in (1, 4):
+        assert to_grid(tokens, 2 * side, 3 * side).tolist() == grids
+
+
+def test_rows_may_have_grids_of_their_own() -> None:
+    rows = [np.ones((2, 4, 4)), np.ones((2, 1, 1))]
+    pixels = shown(attention_figure(WHITE, rows, ["fine", "coarse"], ["a", "b"]))
+    assert (pixels[..., :3][pixels[..., 3] > 0] == 255).all()
 
 
 def test_wrong_use() -> None:
     maps = np.ones((1, 1, 2, 2))
     for wrong in (WHITE.astype(float), WHITE[..., :1], WHITE[..., 0], WHITE[:0]):
-        with pytest.raises(ValueError, match=r"\[H, W, 3\]"):
+        with field_error("picture", list(wrong.shape)):
             attention_figure(wrong, maps, ["a"], ["b"])
-    for wrong in (maps[0], maps[:0]):
-        with pytest.raises(ValueError, match=r"\[rows, columns, n_h, n_w\]"):
+    for wrong in (maps[0], maps[:0], maps[:, :0], [np.ones((2, 1, 1)), np.ones((1, 1, 1))]):
+        with field_error("maps"):
             attention_figure(WHITE, wrong, ["a"], ["b"])
     for value in (-0.5, np.nan, np.inf):
-        with pytest.raises(ValueError, match="finite"):
+        with field_error("maps", f"{value:g}"):
             attention_figure(WHITE, np.full((1, 1, 2, 2), value), ["a"], ["b"])
-    with pytest.raises(ValueError, match="got 2 and 2"):
+    with field_error("titles", 2):
         attention_figure(WHITE, maps, ["a", "b"], ["c"])
-    with pytest.raises(ValueError, match=r"got \[2, 3\]"):
-        received_attention(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"got \[5\]"):
-        to_grid(np.ones(5), 2, 3)
+    for size in ((2, 3), (4, 5), (1, 1)):
+        with field_error("tokens", 5):
+            to_grid(np.ones((1, 5)), *size)

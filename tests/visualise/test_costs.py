@@ -1,7 +1,7 @@
 """Accuracy against cost: a point for each variant that has both, none that is made up."""
 
-import pytest
 from matplotlib.figure import Figure
+from tests.mistakes import field_error
 
 from spikformer.analysis.ablation import CellResult, Line, summarise, variants
 from spikformer.presets import get_preset
@@ -50,5 +50,5 @@ def test_what_lacks_a_point_is_marked() -> None:
 
 
 def test_nothing_is_an_error() -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with field_error("lines"):
         cost_figure([], "accuracy")

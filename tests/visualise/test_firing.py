@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from tests.mistakes import field_error
 
 from spikformer.visualise.firing import firing_figure, input_histogram_figure, layer_rates_figure
 from spikformer.visualise.style import COLOURS, save_figure
@@ -30,7 +31,7 @@ def bars(figure: Figure) -> dict[str, list[tuple[float, float]]]:
 
 def test_each_block_has_a_bar_of_q_k_and_v_side_by_side() -> None:
     rates = {"Q": [0.1, 0.2], "K": [0.3, 0.4], "V": [0.05, 0.15]}
-    figure = firing_figure(rates)
+    figure = firing_figure({block + 1: {name: rates[name][block] for name in rates} for block in range(2)})
     axes = figure.axes[0]
     assert legend(figure) == ["Q", "K", "V"]
     places = []
@@ -46,8 +47,17 @@ def test_each_block_has_a_bar_of_q_k_and_v_side_by_side() -> None:
     assert axes.get_ylim()[0] == 0
 
 
+def test_blocks_keep_their_numbers_and_may_lack_v() -> None:
+    figure = firing_figure({3: {"Q": 0.1, "K": 0.2}, 5: {"Q": 0.3, "K": 0.4, "V": 0.5}})
+    axes = figure.axes[0]
+    heights = {container.get_label(): [bar.get_height() for bar in container] for container in axes.containers}
+    assert heights == {"Q": [0.1, 0.3], "K": [0.2, 0.4], "V": [0.5]}
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["3", "5"]
+    assert round(bars(figure)["V"][0][0]) == 1, "above the second block"
+
+
 def test_a_silent_network_can_be_drawn() -> None:
-    assert firing_figure({"Q": [0.0], "K": [0.0], "V": [0.0]}).axes[0].get_ylim() == (0, 1)
+    assert firing_figure({1: {"Q": 0.0, "K": 0.0, "V": 0.0}}).axes[0].get_ylim() == (0, 1)
     assert words(layer_rates_figure(["a"], np.zeros((1, 2)))) == ["0.0", "0.0"]
     assert words(input_histogram_figure(["a", "b"], np.array([[9, 0], [0, 0]]))) == ["0.0%", "0.0%"]
 
@@ -107,13 +117,11 @@ def test_bars_of_one_kind_have_a_colour_of_their_own(tmp_path: Path) -> None:
 
 
 def test_wrong_use() -> None:
-    for rates in ({}, {"Q": [], "K": []}):
-        with pytest.raises(ValueError, match="Q, K and V"):
+    for rates in ({}, {1: {}, 2: {}}):
+        with field_error("rates"):
             firing_figure(rates)
-    with pytest.raises(ValueError, match="got 2 for Q, 1 for K"):
-        firing_figure({"Q": [0.1, 0.2], "K": [0.1]})
     for names, shape in ((["a"], (2, 3)), (["a"], (1,)), ([], (0, 3))):
-        with pytest.raises(ValueError, match=r"\[layers, steps\]"):
+        with field_error("rates", list(shape), len(names)):
             layer_rates_figure(names, np.zeros(shape))
     for names, shape, fractions in (
         (["a"], (2, 5), None),
@@ -121,5 +129,5 @@ def test_wrong_use() -> None:
         (["a"], (1, 5), [1, 2]),
         ([], (0, 5), None),
     ):
-        with pytest.raises(ValueError, match=r"\[layers, values 0, 1, …\]"):
+        with field_error("counts", list(shape), len(names)):
             input_histogram_figure(names, np.zeros(shape), fractions)

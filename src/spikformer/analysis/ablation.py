@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from spikformer.analysis.architectures import sized_like
 from spikformer.config import ModelConfig, NetworkConfig
+from spikformer.errors import FieldError, UnknownNameError
 from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
 from spikformer.presets import get_preset
-from spikformer.validation import did_you_mean
 
 Grid = Literal["attention", "time_steps", "neuron", "size", "architecture"]
 Outcome = Literal["finished", "diverged", "failed"]
@@ -71,8 +71,7 @@ def check_grid(word: str) -> Grid:
     for grid in get_args(Grid):
         if word == grid:
             return grid
-    hint = did_you_mean(word, get_args(Grid), f"choose from {', '.join(get_args(Grid))}.")
-    raise ValueError(f"There is no ablation {word!r}; {hint}")
+    raise UnknownNameError("ablation", word, get_args(Grid))
 
 
 def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
@@ -86,7 +85,7 @@ def variants(grid: Grid, config: NetworkConfig, data_set: str, *, events: bool =
     Of `events`, time steps are frames, and no more than the recipe's.
     """
     if not isinstance(config, ModelConfig):
-        raise ValueError(f"Ablations start from the recipe of a Spikformer, got a {config.title}.")
+        raise FieldError("config", f"Ablations start from the recipe of a Spikformer, got a {config.title}.")
     if grid == "architecture":
         return [Variant(name, {}, None, sized) for name, sized in sized_like(config).items()]
     makers = {

@@ -28,7 +28,7 @@ from spikformer.config import (
     TransformerConfig,
 )
 from spikformer.config.network import CONVENTIONAL
-from spikformer.validation import FieldError
+from spikformer.errors import FieldError
 
 Sized = TransformerConfig | HierarchicalConfig | ResidualConfig
 """Configs that know their number of parameters."""
@@ -45,7 +45,7 @@ _FULL_STEM_HALVINGS = 2  # beyond, networks in stages start at a quarter of the 
 def sized_like(config: ModelConfig) -> dict[str, Sized]:
     """A network of each architecture, by its name; the given one is "spikformer", whatever its `pool_after` was."""
     if config.neuron in CONVENTIONAL:
-        raise ValueError(f"Architectures are compared as spiking networks, got neuron={config.neuron!r}.")
+        raise FieldError("neuron", f"Architectures are compared as spiking networks, got neuron={config.neuron!r}.")
     shared = {name: getattr(config, name) for name in _SHARED}
     same = {"depth": config.depth, "pool_stages": config.pool_stages}
     attending = {"num_heads": config.num_heads, "mlp_ratio": config.mlp_ratio}

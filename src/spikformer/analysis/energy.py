@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from spikformer.analysis.firing import FiringReport, measure_firing
 from spikformer.analysis.operations import LayerOperations, Order, Runtime, count_operations
+from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
 
@@ -125,7 +126,7 @@ class Constants:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if not 0 <= value < float("inf"):
-                raise ValueError(f"{name} must be a finite number of picojoules, at least 0, got {value!r}.")
+                raise FieldError(name, f"{name} must be a finite number of picojoules, at least 0, got {value!r}.")
 
 
 HOROWITZ_45NM = Constants()

@@ -19,13 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spikformer.analysis.recorder import AttentionRecord, attention_record, has_maps, hooked, spikes_in
+from spikformer.analysis.recorder import AttentionRecord, attention_record, by_block, has_maps, hooked, spikes_in
+from spikformer.errors import FieldError
 from spikformer.layers.attention import TokenMixing
 from spikformer.models import SpikingNetwork
 from spikformer.models.inputs import check_input
 from spikformer.models.inspection import eval_mode, unwrap
 from spikformer.neurons import SpikingNeuron
 
+_OPERANDS = {"query": "Q", "key": "K", "value": "V"}
 NUM_BINS = 17
 """Integers 0 to 15 one by one, then 16 and above together."""
 
@@ -176,6 +178,31 @@ class FiringReport:
         """Neurons in each layer."""
         return {name: int(fired.num_entries[0]) // self.num_samples for name, fired in self.outputs.items()}
 
+    @property
+    def operands(self) -> dict[str, dict[str, np.ndarray]]:
+        """Rates [T] of those of Q, K and V that are spikes, by attention layer; Q and K after their pool."""
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for name, rates in self.rates.items():
+            layer, _, operand = name.removesuffix(".neuron").rpartition(".")
+            if operand in _OPERANDS:
+                found.setdefault(layer, {})[_OPERANDS[operand]] = rates
+        for layer, rates_of in list(found.items()):
+            if layer in self.attentions:
+                pooled = self.attentions[layer].rates
+                found[layer] = {letter: pooled[letter] for letter in "QKV" if letter in rates_of}
+            elif "Q" not in rates_of:  # V alone passes on, without attention
+                del found[layer]
+        return {layer: {letter: found[layer][letter] for letter in "QKV" if letter in found[layer]} for layer in found}
+
+    @property
+    def operands_by_block(self) -> dict[int, dict[str, float]]:
+        """The same as means over steps, by the number of the block."""
+        found = self.operands
+        return {
+            block: {letter: float(rates.mean()) for letter, rates in found[layer].items()}
+            for block, layer in by_block(found).items()
+        }
+
 
 def measure_firing(
     model: nn.Module, batches: Iterable[Tensor], on_batch: Callable[[int], None] = lambda _: None
@@ -185,7 +212,7 @@ def measure_firing(
     `on_batch` receives the number of samples of each batch, for a progress bar.
     """
     if isinstance(batches, Tensor):
-        raise ValueError("Expected several batches, got one tensor; put it into a list.")
+        raise FieldError("batches", "Expected several batches, got one tensor; put it into a list.")
     model = unwrap(model, "measure_firing")
     report = FiringReport()
     with torch.no_grad(), ExitStack() as stack:
@@ -200,7 +227,7 @@ def measure_firing(
             report.num_samples += num_samples
             on_batch(num_samples)
     if not report.num_samples:
-        raise ValueError("Firing is measured on samples, and there were none; give at least one batch.")
+        raise FieldError("batches", "Firing is measured on samples, and there were none; give at least one batch.")
     return report
 
 
@@ -226,7 +253,9 @@ def _begin(report: FiringReport, model: SpikingNetwork, batch: Tensor) -> int:
     time_steps = model.config.time_steps if static else len(batch)
     kind, earlier = (static, time_steps, image_size), (report.static, report.time_steps, report.image_size)
     if report.num_samples and kind != earlier:
-        raise ValueError("Batches must have the same number of time steps and the same size, to be added up.")
+        raise FieldError(
+            "batches", "Batches must have the same number of time steps and the same size, to be added up."
+        )
     report.static, report.time_steps, report.image_size = kind
     return len(batch) if static else batch.shape[1]
 
@@ -246,7 +275,8 @@ def _first(report: FiringReport, name: str) -> str:
 
 def _watch_output(name: str, report: FiringReport) -> Callable[..., None]:
     def hook(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, Tensor]) -> None:
-        _add(report.outputs, name, LayerInput.of(spikes_in(output)))
+        # Of a neuron that takes the samples of a batch for steps, T·B of them: `BatchSequenceLinear`.
+        _add(report.outputs, name, LayerInput.of(spikes_in(output).unflatten(0, (report.time_steps, -1))))
 
     return hook
 

@@ -1,19 +1,26 @@
 """What the authors' code computes on small random networks, in float64: the reference for parity.
 
-The files hold inputs, weights, logits, spike counts, loss and gradients for each of its variants; other folders hold
-recordings of the successors' code in the same format.
+A recording holds input, weights, logits, spike counts, loss and gradients. In a folder of them, those of Spikformer's
+three variants are at its top, those of other networks at its top or in `family`. Of these, the package has one for each
+architecture, without the gradients of most matrices, made from a folder of whole ones by
+
+    python -c "from spikformer.analysis.golden import shorten; shorten('../shared/golden')"
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch.nn.functional as F
+from safetensors.torch import save
 from torch import Tensor
 
+from spikformer.errors import FileError
 from spikformer.models import SpikingNetwork, from_official
 from spikformer.models.files import read_safetensors
 from spikformer.models.importers import recognise
@@ -53,6 +60,17 @@ FAMILY = {
 """Recordings of other networks, and the presets whose mathematics they have."""
 WITH_BATCH_LEAK = ("qkformer_cifar", "qkformer_imagenet", "qkformer_dvs")
 """Recordings of published behaviour; their twins ("…_fixed") have the same weights and input."""
+IN_PACKAGE = (
+    "cml_spikformer_cifar",
+    "spikingformer_cifar",
+    "cml_spikingformer_cifar",
+    "sdt_cifar",
+    "qkformer_cifar_fixed",
+    "maxformer_cifar",
+    "sew_resnet_add",
+)
+"""Recordings of other networks that the package has, shortened: 2.65 MB in all."""
+_SHORTENED = "shortened"  # in a file's metadata
 _TET_WEIGHT, _TET_TARGET = 0.001, 1.0
 
 
@@ -73,6 +91,8 @@ class Golden:
     train_loss: Tensor
     gradients: dict[str, Tensor]
     spike_counts: dict[str, tuple[int, int]]
+    shortened: bool = False
+    """Whether `gradients` are only `telling` ones."""
 
     def model(self) -> SpikingNetwork:
         told: dict[str, Any] = {"num_heads": self.num_heads, "time_steps": self.time_steps, **self.untold}
@@ -92,15 +112,47 @@ class Golden:
         return (1 - _TET_WEIGHT) * cross_entropy + _TET_WEIGHT * (logits - _TET_TARGET).square().mean()
 
 
-def load_golden(variant: str, folder: Path = GOLDEN_FOLDER) -> Golden:
-    """One recording from a folder of them; raises for a file of another kind."""
+def telling(gradients: Mapping[str, Tensor], in_channels: int) -> dict[str, Tensor]:
+    """Those of vectors and of the convolution that reads pixels, which is at the end of the whole chain."""
+    return {name: x for name, x in gradients.items() if x.ndim < 2 or (x.ndim == 4 and x.shape[1] == in_channels)}
+
+
+def list_goldens(folder: Path = GOLDEN_FOLDER) -> list[str]:
+    """Names of the recordings in a folder; raises where there are none."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder} of golden files.")
-    path = folder / f"{variant}.safetensors"
+    known = (*VARIANTS, *FAMILY)
+    found = [name for name in known if _path(name, folder).is_file()]
+    if not found:
+        raise FileNotFoundError(f"There is no file {known[0]}.safetensors in {folder}, nor another recording.")
+    return found
+
+
+def load_golden(variant: str, folder: Path = GOLDEN_FOLDER) -> Golden:
+    """One recording from a folder of them; raises for a file of another kind."""
+    path = _path(variant, folder)
     try:
         return _parse(variant, *read_safetensors(path))
     except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not a golden file: it lacks {error}.") from None
+        raise FileError(path, f"is not a golden file: it lacks {error}.", "foreign") from None
+
+
+def shorten(source: str | os.PathLike[str], target: Path = GOLDEN_FOLDER) -> None:
+    """Write what the package has of a folder's recordings of other networks."""
+    for name in IN_PACKAGE:
+        metadata, tensors = read_safetensors(_path(name, Path(source)))
+        gradients = {key: x for key, x in tensors.items() if key.startswith("grad.")}
+        kept = telling(gradients, in_channels=tensors["input"].shape[-3])
+        left = {key: x for key, x in tensors.items() if key not in gradients or key in kept}
+        metadata[_SHORTENED] = "gradients of vectors and of the first convolution"
+        path = target / "family" / f"{name}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(save(left, metadata))
+
+
+def _path(variant: str, folder: Path) -> Path:
+    path = folder / f"{variant}.safetensors"
+    return path if variant in VARIANTS or path.is_file() else folder / "family" / path.name
 
 
 def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -> Golden:
@@ -122,6 +174,7 @@ def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -
         train_loss=tensors["train_loss"],
         gradients={translate(name): x for name, x in _under("grad.", tensors).items()},
         spike_counts={translate(name): (spikes, steps) for name, (spikes, steps) in counts.items()},
+        shortened=_SHORTENED in metadata,
     )
 
 

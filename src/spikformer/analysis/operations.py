@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from spikformer.analysis.recorder import has_maps, spikes_in
-from spikformer.layers.attention import TokenMixing
+from spikformer.errors import FieldError
+from spikformer.layers.attention import Gating, TokenMixing
 from spikformer.layers.sync_norm import SyncedBatchNorm
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
@@ -29,7 +30,7 @@ Runtime = Literal["torch", "engine"]
 """What runs the network, and by which rule it orders the products of attention."""
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm, SyncedBatchNorm)
-_FREE = (*_NORMS, SpikingNeuron, Activation, nn.MaxPool2d, nn.Identity, nn.ModuleList)
+_FREE = (*_NORMS, SpikingNeuron, Activation, Gating, nn.MaxPool2d, nn.Identity, nn.ModuleList)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def count_operations(model: SpikingNetwork, image_size: tuple[int, int] | None =
     """The layers of a model in the order they run. `image_size` is needed only where the config leaves it open."""
     size = image_size or model.config.image_size
     if size is None:
-        raise ValueError("This model's config leaves image_size open, and operations depend on it; give one.")
+        raise FieldError(
+            "image_size", "This model's config leaves image_size open, and operations depend on it; give one."
+        )
     shapes_only = _without_data(model)
     counted: list[LayerOperations] = []
     for name, module in shapes_only.named_modules():
@@ -108,9 +111,10 @@ def _check_known(name: str, module: nn.Module) -> None:
     known = isinstance(module, (nn.Conv2d, nn.Linear, TokenMixing, *_FREE))
     holds_weights = any(True for _ in module.parameters(recurse=False))
     if not known and (holds_weights or not any(True for _ in module.children())):
-        raise ValueError(
+        raise FieldError(
+            name,
             f"Operations of {name}, a {type(module).__name__}, cannot be counted; add it to analysis/operations.py, "
-            "so that no energy is left out."
+            "so that no energy is left out.",
         )
 
 
@@ -118,9 +122,10 @@ def _check_complete(counted: list[LayerOperations], seen_by_torch: int, time_ste
     first, *others = counted
     ours = first.macs + time_steps * sum(layer.macs for layer in others)
     if ours != seen_by_torch:
-        raise ValueError(
+        raise FieldError(
+            "model",
             f"PyTorch sees {seen_by_torch:,} multiply-accumulates in this model and its layers explain {ours:,}; add "
-            "the difference to analysis/operations.py, so that no energy is left out."
+            "the difference to analysis/operations.py, so that no energy is left out.",
         )
 
 

@@ -1,6 +1,6 @@
-"""The paper's own energy figures, computed again by the auditor from what the paper prints.
+"""The energy figures of the paper and of Spikingformer, computed again by the auditor from what their authors print.
 
-The paper prints no firing rate of a layer, but operations (OPs), from which a mean rate follows: here every layer reads
+They print no firing rate of a layer, but operations (OPs), from which a mean rate follows: here every layer reads
 spikes at the one rate that gives a row's OPs. Where a figure comes out only by a particular way of counting, its row
 says which, and where it does not come out, that shows.
 """
@@ -16,9 +16,11 @@ import torch
 from spikformer.analysis.energy import HOROWITZ_45NM, EnergyReport, FirstConv, Layer, Product
 from spikformer.analysis.operations import LayerOperations, count_operations
 from spikformer.config import NetworkConfig
+from spikformer.errors import FieldError
 from spikformer.models import build_model
 from spikformer.paper import ABLATED, ATTENTION_COSTS, BASELINE, FIGURE_1, NETWORKS, AttentionCost
 from spikformer.presets import get_preset, list_models
+from spikformer.successors import ROWS
 
 _FLOAT_ATTENTION = ("identity", "relu", "leaky_relu", "softmax", "softmax_float_value")
 _DATA_SETS = {"cifar10dvs": "CIFAR10-DVS", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
@@ -35,7 +37,7 @@ _FIGURE_1_NETWORK = "spikformer_8_512_imagenet"
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One number of the paper beside ours."""
+    """One published number beside ours."""
 
     where: str
     what: str
@@ -47,7 +49,7 @@ class PublishedFigure:
 
     @property
     def shown(self) -> str:
-        """Ours, with the paper's digits."""
+        """Ours, with as many digits as theirs."""
         return f"{self.computed:.{len(self.printed.partition('.')[2])}f}"
 
     @property
@@ -58,7 +60,7 @@ class PublishedFigure:
 def energy_at_rate(config: NetworkConfig, rate: float) -> EnergyReport:
     """As if every layer but the first read spikes at this rate, and Q, K and V coincided by chance."""
     if not 0 <= rate <= 1:
-        raise ValueError(f"A firing rate is a share between 0 and 1, got {rate}.")
+        raise FieldError("rate", f"A firing rate is a share between 0 and 1, got {rate}.")
     counted = _count(config)
     layers = [_layer_at_rate(config, layer, rate, first=layer is counted[0]) for layer in counted]
     return EnergyReport(
@@ -105,8 +107,9 @@ def _layer_at_rate(config: Any, layer: LayerOperations, rate: float, *, first: b
 
 
 def published_figures() -> list[PublishedFigure]:
-    """Every figure of operations and energy in the paper, in its order."""
-    return [*_first_figure(), *_attention_rows(), *_baseline_rows(), *_imagenet_rows(), *_transformer_rows()]
+    """Every figure of operations and energy in the paper, in its order, then those of its successors."""
+    paper = (*_first_figure(), *_attention_rows(), *_baseline_rows(), *_imagenet_rows(), *_transformer_rows())
+    return [*paper, *_successor_rows()]
 
 
 def _first_figure() -> list[PublishedFigure]:
@@ -206,9 +209,23 @@ def _baseline_rows() -> list[PublishedFigure]:
     return rows
 
 
+def _successor_rows() -> list[PublishedFigure]:
+    """Spikingformer's README: every network with its own first convolution, at every step."""
+    rows = []
+    for name in list_models("spikingformer_*_imagenet"):
+        published, config, rate = ROWS[name], get_preset(name).config, _mean_rate(name)
+        report, where = energy_at_rate(config, rate), f"README, {config.title}"
+        giga, at_rate = report.operations().acs / 1e9, f"fr = {rate:.1%} in every layer"
+        rows.append(PublishedFigure(where, "OPs", "G", f"{published.operations_giga:.2f}", giga, at_rate))
+        counted = f"its own first convolution, of {config.stage_channels[0]} channels, at every step"
+        energy = report.energy_mj("paper", "every_step")
+        rows.append(PublishedFigure(where, "Power", "mJ", f"{published.energy_mj:.2f}", energy, counted))
+    return rows
+
+
 def _mean_rate(name: str) -> float:
     """The one rate in every layer that gives a network's printed operations."""
-    printed = (NETWORKS | BASELINE)[name].operations_giga
+    printed = (NETWORKS | ROWS)[name].operations_giga
     assert printed is not None
     return printed * 1e9 / energy_at_rate(get_preset(name).config, 1.0).operations().acs
 

@@ -4,31 +4,30 @@
         model(images)
     seen.firing_rates()["blocks.0.attention.query.neuron"]     # [T]
     seen.attention("blocks.0.attention").maps()                # [T, B, h, N, N]
+    seen.token_maps()["blocks.0.attention"]                    # [T, B, h, N]
 
 Keys are the names that `model.named_modules()` gives. What is kept is the last forward pass; `analysis.firing` streams
-over a whole data set instead. `trace_layer` picks single neurons of a record for figures.
+over a whole data set instead, and `analysis.traces` picks single neurons of a record for figures.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spikformer.layers.attention import TokenMixing, linear_product, softmax_product, split_heads
-from spikformer.models import SpikingNetwork
+from spikformer.errors import FieldError, UnknownNameError
+from spikformer.layers.attention import Gating, Operand, TokenMixing, linear_product, softmax_product, split_heads
+from spikformer.layers.linear import BatchSequenceLinear
+from spikformer.layers.time import merge_time, split_time
 from spikformer.neurons import Dynamics, SpikingNeuron, reference
-from spikformer.validation import did_you_mean
 
 _Value = TypeVar("_Value")
-_NUM_TRACES = _NUM_MAPS = 4
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,34 @@ class AttentionRecord:
             return torch.softmax(scores / math.sqrt(self.query.shape[-1]), dim=-1)
         return scores * self.scale
 
+    def token_map(self) -> Tensor:
+        """How much each token is looked at, [T, B, h, N]: the mean, over those that look, of the size of maps."""
+        return self.maps().abs().mean(-2)
+
+
+@dataclass(frozen=True)
+class MaskRecord:
+    """The mask that attention without Q Kᵀ makes of spikes, and what it lets pass."""
+
+    operand: Operand
+    """What is masked: Q by the Spike-driven Transformer, K by token attention."""
+    mask: Tensor
+    """[T, B, h, N, 1], a spike for each token, or [T, B, h, 1, d], one for each channel."""
+    masked: Tensor
+    """The operand where the mask is 1, [T, B, h, N, d]."""
+
+    @property
+    def over_tokens(self) -> bool:
+        return self.mask.shape[-2:] == (self.masked.shape[-2], 1)
+
+    def token_map(self) -> Tensor:
+        """How much of each token passes, [T, B, h, N].
+
+        A mask over tokens is such a map itself. A mask over channels lies nowhere on the picture, as it is summed over
+        all tokens; what it lets pass does: the share of a token's channels that fire and are not masked.
+        """
+        return (self.mask if self.over_tokens else self.masked).abs().mean(-1)
+
 
 class _Start(NamedTuple):
     """A neuron layer as the pass found it; τ may be learnt, and a stream resumes from a voltage."""
@@ -55,6 +82,8 @@ class _Start(NamedTuple):
     voltage: Tensor | None
     gain: float
     dynamics: Dynamics
+    one_sequence: bool = False
+    """Whether the samples of a batch were one sequence for it (`BatchSequenceLinear`)."""
 
 
 @dataclass
@@ -67,7 +96,11 @@ class Record:
     """What each neuron layer was driven by, [T, B, …]."""
     products: dict[str, Tensor] = field(default_factory=dict)
     """Q Kᵀ V · s of each attention layer, [T, B, N, D], before its neuron."""
+    """Or what stands for it, such as Σ K ⊙ V."""
     attentions: dict[str, AttentionRecord] = field(default_factory=dict)
+    """Of layers whose tokens look at each other by Q Kᵀ."""
+    masks: dict[str, MaskRecord] = field(default_factory=dict)
+    """Of layers that mask an operand instead."""
     _starts: dict[str, _Start] = field(default_factory=dict, repr=False)
 
     def firing_rates(self) -> dict[str, Tensor]:
@@ -78,24 +111,38 @@ class Record:
         return _look_up(self.spikes, layer, "neuron layer")
 
     def attention(self, layer: str) -> AttentionRecord:
+        if layer in self.masks and layer not in self.attentions:
+            raise FieldError(
+                "layer", f"{layer} has a mask instead of Q Kᵀ; ask for mask({layer!r}), or for token_maps()."
+            )
         return _look_up(self.attentions, layer, "attention layer")
+
+    def mask(self, layer: str) -> MaskRecord:
+        return _look_up(self.masks, layer, "attention layer with a mask")
+
+    def token_maps(self) -> dict[str, Tensor]:
+        """By attention layer, how much each token is looked at, or passes its mask, [T, B, h, N]; none negative."""
+        layers = self.masks | self.attentions
+        return {name: layers[name].token_map() for name in self.products if name in layers}
 
     def membrane(self, layer: str) -> Tensor:
         """H, the membrane before each spike, [T, B, …] in float32 or wider, computed again from the currents."""
         current = _look_up(self.currents, layer, "neuron layer")
         if layer not in self._starts:
-            raise ValueError(f"The neurons of {layer!r} have a forward of their own, so their membrane is unknown.")
+            raise FieldError(
+                layer, f"The neurons of {layer!r} have a forward of their own, so their membrane is unknown."
+            )
         current = current.to(torch.promote_types(current.dtype, torch.float32))
         start = self._starts[layer]
-        _, _, membrane = reference.forward(current, start.voltage, start.gain, start.dynamics, keep_membrane=True)
+        steps = merge_time(current) if start.one_sequence else current
+        _, _, membrane = reference.forward(steps, start.voltage, start.gain, start.dynamics, keep_membrane=True)
         assert membrane is not None
-        return membrane
+        return membrane.view_as(current)
 
 
 def _look_up(kept: Mapping[str, _Value], layer: str, kind: str) -> _Value:
     if layer not in kept:
-        hint = did_you_mean(layer, kept, f"there are {', '.join(kept)}." if kept else "nothing has run yet.")
-        raise ValueError(f"The model has no {kind} {layer!r}; {hint}")
+        raise UnknownNameError(kind, layer, kept, "" if kept else "there is none, or nothing has run yet.")
     return kept[layer]
 
 
@@ -123,7 +170,31 @@ def record(model: nn.Module) -> Iterator[Record]:
 
         return hook
 
-    with hooked(model, SpikingNeuron, watch_neuron), hooked(model, TokenMixing, watch_mixing):
+    def watch_gating(name: str) -> Callable[..., None]:
+        def hook(gating: Gating, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+            mask, masked = (split_heads(x.detach(), gating.num_heads) for x in (inputs[1], output))
+            seen.masks[name.removesuffix(".gate")] = MaskRecord(gating.operand, mask, masked)
+
+        return hook
+
+    def watch_sequence(name: str) -> Callable[..., None]:
+        def hook(_layer: nn.Module, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
+            neuron, (time_steps, *_) = f"{name}.neuron", inputs[0].shape
+            for kept in (seen.spikes, seen.currents):
+                kept[neuron] = split_time(kept[neuron], time_steps)
+            seen._starts[neuron] = seen._starts[neuron]._replace(one_sequence=True)
+
+        return hook
+
+    watching = (
+        (SpikingNeuron, watch_neuron),
+        (TokenMixing, watch_mixing),
+        (Gating, watch_gating),
+        (BatchSequenceLinear, watch_sequence),
+    )
+    with ExitStack() as stack:
+        for kind, watch in watching:
+            stack.enter_context(hooked(model, kind, watch))
         yield seen
 
 
@@ -135,6 +206,23 @@ def spikes_in(output: Tensor | tuple[Tensor, Tensor]) -> Tensor:
 def has_maps(mixing: nn.Module) -> bool:
     """Whether a layer mixes tokens by Q Kᵀ, so that each takes from each."""
     return isinstance(mixing, TokenMixing) and mixing.variant.product in (linear_product, softmax_product)
+
+
+def mapped_layers(model: nn.Module) -> dict[int, str]:
+    """Attention layers that `Record.token_maps` shows, by the number of their block, counted from 1 through all stages.
+
+    Other blocks, as of convolutions, are counted, too.
+    """
+    found = (name for name, module in model.named_modules() if has_maps(module) or isinstance(module, Gating))
+    return by_block(dict.fromkeys(name.rpartition(".")[0] for name in found))
+
+
+def by_block(layers: Iterable[str]) -> dict[int, str]:
+    """Names such as blocks.2.attention by the number of the block, here 3; counted alone where that is not unique."""
+    names = list(layers)
+    numbers = [next((int(part) + 1 for part in name.split(".") if part.isdecimal()), 0) for name in names]
+    distinct = 0 not in numbers and len(set(numbers)) == len(numbers)
+    return dict(zip(numbers if distinct else range(1, len(names) + 1), names, strict=True))
 
 
 def attention_record(mixing: TokenMixing, query: Tensor, key: Tensor, value: Tensor) -> AttentionRecord:
@@ -173,78 +261,3 @@ def spike_counts(model: nn.Module, x: Tensor) -> dict[str, tuple[int, int]]:
     with torch.no_grad(), record(model) as seen:
         model(x)
     return {name: (int(spikes.count_nonzero()), spikes.numel()) for name, spikes in seen.spikes.items()}
-
-
-@dataclass(frozen=True)
-class LayerTraces:
-    """A layer of neurons while the network saw one sample."""
-
-    layer: str
-    num_neurons: int
-    """Of the layer; some of them are shown."""
-    raster: np.ndarray
-    """Spikes [T, some neurons], spread evenly over the layer."""
-    membranes: np.ndarray
-    """H before each spike, [T, a few neurons]."""
-    spikes: np.ndarray
-    """Of the same few."""
-    names: list[str]
-    """Of the same few."""
-    v_threshold: float
-    v_reset: float
-
-
-def trace_layer(
-    model: SpikingNetwork, seen: Record, layer: str, num_shown: int, traces: Sequence[int] = ()
-) -> LayerTraces:
-    """The spikes of a layer's neurons, and the membranes of some: `traces`, or four of different activity."""
-    spikes = seen.spikes_of(layer).flatten(1)  # [T, neurons]
-    neuron = model.get_submodule(layer)
-    assert isinstance(neuron, SpikingNeuron)
-    num_neurons = spikes.shape[1]
-    for place in traces:
-        if not 0 <= place < num_neurons:
-            raise ValueError(f"{layer} has {num_neurons} neurons, counted from 0; got {place}.")
-    membranes = seen.membrane(layer).flatten(1)
-    few = list(traces) or _few(spikes.sum(0), (membranes.amax(0) - neuron.dynamics.v_threshold).abs())
-    return LayerTraces(
-        layer=layer,
-        num_neurons=num_neurons,
-        raster=_array(spikes[:, evenly(num_neurons, num_shown)]),
-        membranes=_array(membranes[:, few]),
-        spikes=_array(spikes[:, few]),
-        names=[f"neuron {place}" for place in few],
-        v_threshold=neuron.dynamics.v_threshold,
-        v_reset=neuron.dynamics.rest,
-    )
-
-
-def chosen_layer(seen: Record) -> str:
-    """The neuron that reads Q Kᵀ V in the last block, the network's own; without one, the last layer."""
-    if not seen.spikes:
-        raise ValueError("This is a conventional network: it has no neurons that fire.")
-    inside = [f"{name}.neuron" for name in seen.attentions]
-    return next((name for name in reversed(inside) if name in seen.spikes), list(seen.spikes)[-1])
-
-
-def stem_maps(seen: Record) -> dict[str, np.ndarray]:
-    """Spikes of each stage of the stem, or of the first layers without one, summed over channels, [T, H, W]."""
-    maps = {name: fired for name, fired in seen.spikes.items() if fired.ndim == 5}
-    stages = {name: fired for name, fired in maps.items() if name.startswith(("stem.stages.", "stem.neuron"))}
-    stages = stages or dict(islice(maps.items(), _NUM_MAPS))
-    return {name: _array(fired[:, 0].sum(1)) for name, fired in stages.items()}
-
-
-def evenly(count: int, most: int) -> list[int]:
-    """At most so many of the numbers below `count`, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
-
-
-def _few(fired: Tensor, distance: Tensor) -> list[int]:
-    """Neurons of different activity, the busiest first; of equals, the one whose peak is nearest to the threshold."""
-    kinds = [int(distance.masked_fill(fired != number, torch.inf).argmin()) for number in fired.unique().flip(0)]
-    return [kinds[place] for place in evenly(len(kinds), _NUM_TRACES)]
-
-
-def _array(x: Tensor) -> np.ndarray:
-    return x.float().numpy(force=True)

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     verb, *rest = arguments
     if verb not in VERBS:
-        from spikformer.validation import did_you_mean
+        from spikformer.errors import did_you_mean
 
         hint = did_you_mean(verb, VERBS, f"choose from {', '.join(VERBS)}.")
         print(f"spikformer: there is no verb {verb!r}; {hint}", file=sys.stderr)

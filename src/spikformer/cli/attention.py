@@ -1,7 +1,9 @@
 """Draw what a network looks at: attention of any block, head and time step over the image, black where it is 0.
 
 A map shows how much each patch is looked at: Q Kᵀ · s, averaged over the patches that look, and over heads unless one
-is chosen. Blocks, heads and steps count from 1.
+is chosen. Attention without Q Kᵀ is shown by its masks: those over patches (QKFormer) as they are; of those over
+channels (Spike-driven Transformer) the share of a patch's spikes in Q that pass. Blocks, heads and steps count from 1;
+blocks without attention, as of convolutions, count too.
 
 Example: spikformer attention runs/spikformer_tiny_digits
 Example: spikformer attention best.safetensors --data DIR --samples 4 17 --block 4 --head 2 --output maps.svg
@@ -41,7 +43,7 @@ class Options:
     files: tuple[Path, ...] = ()
     """Pictures or recordings to look at, instead of samples."""
     block: int | None = None
-    """One block; all of them by default."""
+    """One block; all that have attention by default."""
     head: int | None = None
     """One head; the mean of all by default."""
     step: int | None = None
@@ -93,28 +95,33 @@ def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
 
 
 def _check(options: Options, model: SpikingNetwork) -> None:
-    config = model.config
-    if getattr(config, "attention", "none") == "none":
+    from spikformer.analysis.recorder import mapped_layers
+
+    layers = mapped_layers(model)
+    if not layers:
         raise ValueError("This network has no attention: no patch looks at another, so there is nothing to draw.")
-    counts = {"block": config.depth, "head": config.num_heads}
-    for name, count in counts.items():
-        given = getattr(options, name)
-        if given is not None and not 1 <= given <= count:
-            raise ValueError(f"--{name} must be from 1 to {count} for this network, got {given}.")
+    blocks = list(layers)
+    if options.block is not None and options.block not in layers:
+        through = blocks == list(range(1, len(blocks) + 1))
+        expected = f"from 1 to {len(blocks)}" if through else f"one that has attention ({', '.join(map(str, blocks))})"
+        raise ValueError(f"--block must be {expected} for this network, got {options.block}.")
+    num_heads = model.config.num_heads  # in all of its blocks
+    if options.head is not None and not 1 <= options.head <= num_heads:
+        raise ValueError(f"--head must be from 1 to {num_heads} for this network, got {options.head}.")
 
 
 def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
-    from spikformer.runs.measure import attention_grids
+    from spikformer.runs.measure import attention_maps
     from spikformer.visualise.attention import attention_figure
     from spikformer.visualise.mosaic import sample_picture
 
-    maps = attention_grids(model, watched, options.head)  # [blocks, T, n_h, n_w]
-    if options.step is not None and not 1 <= options.step <= maps.shape[1]:
-        raise ValueError(f"--step must be from 1 to {maps.shape[1]} for this sample, got {options.step}.")
-    blocks = [options.block - 1] if options.block else list(range(maps.shape[0]))
-    steps = [options.step - 1] if options.step else list(range(maps.shape[1]))
-    rows, columns = [f"block {block + 1}" for block in blocks], [f"step {step + 1}" for step in steps]
+    found = attention_maps(model, watched, options.head)
+    blocks = [block for block in found if options.block in (None, block.block)]
+    num_steps = len(blocks[0].grids)
+    if options.step is not None and not 1 <= options.step <= num_steps:
+        raise ValueError(f"--step must be from 1 to {num_steps} for this sample, got {options.step}.")
+    steps = [options.step - 1] if options.step else list(range(num_steps))
+    rows, columns = [block.title for block in blocks], [f"step {step + 1}" for step in steps]
+    maps = [block.grids[steps] for block in blocks]
     head = f", head {options.head}" if options.head else ""
-    return attention_figure(
-        sample_picture(watched.sample), maps[blocks][:, steps], rows, columns, f"{watched.title}{head}"
-    )
+    return attention_figure(sample_picture(watched.sample), maps, rows, columns, f"{watched.title}{head}")

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from spikformer.validation import FieldError
+from spikformer.errors import FieldError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -111,7 +111,8 @@ def _check(options: Check) -> int:
     try:
         data = _open(options)
     except DamagedFilesError as damage:
-        bad, verdict = damage.messages, f"{len(damage.messages)} of its files cannot be read"
+        bad = [str(error) for error in damage.errors]
+        verdict = f"{len(bad)} of its files cannot be read"
     else:
         splits = [options.split] if options.split else data.splits
         failures = sum((_unreadable(data, split, options) for split in splits), Counter[str]())

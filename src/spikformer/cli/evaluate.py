@@ -40,6 +40,8 @@ class Options:
     """Samples at a time."""
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to compute; auto uses a GPU if there is one."""
+    tta: bool = False
+    """Also answer by the mean over shifted and mirrored views, and report that beside the plain accuracy."""
     confusion: Path | None = None
     """Where to draw the confusion matrix, as .png, .svg or .pdf; by default WEIGHTS_SPLIT_confusion.png beside them."""
     json: bool = False
@@ -71,6 +73,7 @@ def run(options: Options) -> int:
             batch_size=options.batch_size,
             workers=options.workers,
             strict=options.strict,
+            tta=options.tta,
             accelerator=options.accelerator,
             on_batch=advance,
         )
@@ -97,6 +100,8 @@ def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
         f"after each time step: {listed}",
         f"confusion matrix: {picture}",
     ]
+    if found.tta_top1 is not None:
+        lines.insert(1, f"top-1 {found.tta_top1:.2%} by the mean over shifted and mirrored views")
     if found.silent:
         lines.append(SILENT)
     if found.unreadable:

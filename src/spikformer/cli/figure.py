@@ -2,7 +2,7 @@
 
     surrogate    what stands in for the step of a spike, and its gradient
     curves       loss and accuracy of one or several runs
-    products     the distribution of Q Kᵀ V · s in networks of different attention: why some do not converge
+    products     the distribution of Q Kᵀ V · s, or what masks are made of, by attention: why some do not converge
     raster       spikes of a layer, and the membranes of some of its neurons
     events       event frames above the spikes they cause
 
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from spikformer.cli.console import say
+from spikformer.errors import FileError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +63,10 @@ class Curves:
 
 @dataclass(frozen=True)
 class Products:
-    """How Q Kᵀ V · s is distributed, and how much of it the surrogate's gradient still reaches."""
+    """How Q Kᵀ V · s, or the sums that masks are made of, are distributed, and how much a surrogate's gradient reaches.
+
+    Networks in stages have two kinds: token attention in the early ones, Q Kᵀ V · s in the last.
+    """
 
     weights: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS…")]
     """Run folders or weights of networks that differ in attention, as `spikformer ablate attention` trains them."""
@@ -174,17 +178,18 @@ def _products(options: Products) -> Figure:
 
     if not options.weights:
         raise ValueError("Name at least one file of weights; `spikformer ablate attention` trains all variants.")
-    models, values = [], {}
+    models: list[SpikingNetwork] = []
+    values: dict[str, np.ndarray] = {}
     for path in options.weights:
         model, found = _collect_products(path, options)
-        name = model.config.attention if model.config.attention not in values else f"{model.config.attention}, {path}"
-        values[name] = found
+        values |= {f"{word}, {path}" if word in values else word: samples for word, samples in found.items()}
         models.append(model)
     config = models[0].config
     return products_figure(values, config.attention_v_threshold, config.surrogate, config.surrogate_alpha)
 
 
-def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np.ndarray]:
+def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, dict[str, np.ndarray]]:
+    """By attention variant."""
     import numpy as np
     import torch
 
@@ -196,18 +201,21 @@ def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, np
         raise ValueError(f"--max-samples must be at least 1, got {options.max_samples}.")
     model = load_trained(path)
     if getattr(model.config, "attention", "none") == "none" or model.config.neuron in ("relu", "gelu"):
-        raise ValueError(f"{path} has no neurons that read a product of Q, K and V; name another.")
+        raise FileError(path, "has no neurons that read a product of Q, K and V; name another.")
     data = open_data(model, options.data or data_path(path))
-    found = []
+    found: dict[str, list[np.ndarray]] = {}
     with torch.no_grad(), record(model.eval()) as seen:
         for batch in batches(model, data, options.split, options.max_samples, 16):
             model(batch)
-            found += [product.flatten().float().numpy() for product in seen.products.values()]
-    return model, np.concatenate(found)
+            for layer, product in seen.products.items():
+                by_tokens = layer in seen.masks and seen.masks[layer].over_tokens
+                word = "token" if by_tokens else model.config.attention
+                found.setdefault(word, []).append(product.flatten().float().numpy())
+    return model, {word: np.concatenate(samples) for word, samples in found.items()}
 
 
 def _raster(options: Raster) -> dict[Path, Figure]:
-    from spikformer.analysis.recorder import chosen_layer, trace_layer
+    from spikformer.analysis.traces import chosen_layer, trace_layer
     from spikformer.visualise.firing import membrane_figure, raster_figure
 
     if options.neurons < 1:
@@ -223,7 +231,7 @@ def _raster(options: Raster) -> dict[Path, Figure]:
 
 
 def _events(options: Events) -> Figure:
-    from spikformer.analysis.recorder import stem_maps
+    from spikformer.analysis.traces import stem_maps
     from spikformer.visualise.firing import events_and_spikes_figure
 
     _, watched = _watch_one(options)

@@ -71,10 +71,8 @@ def draw_firing(firing: FiringReport, output: Path) -> list[Path]:
         output: layer_rates_figure(list(firing.rates), np.stack(list(firing.rates.values()))),
         output.with_stem(f"{output.stem}_inputs"): input_histogram_figure(list(firing.inputs), counts, fractions),
     }
-    if firing.attentions:
-        by_block = [seen.rates for seen in firing.attentions.values()]
-        rates = {name: [float(block[name].mean()) for block in by_block] for name in ("Q", "K", "V")}
-        figures[output.with_stem(f"{output.stem}_attention")] = firing_figure(rates)
+    if firing.operands:
+        figures[output.with_stem(f"{output.stem}_attention")] = firing_figure(firing.operands_by_block)
     for path, figure in figures.items():
         save_figure(figure, path)
     return list(figures)
@@ -109,7 +107,7 @@ def _to_dict(firing: FiringReport) -> dict[str, Any]:
             for name, seen in firing.inputs.items()
         },
         "attention": {
-            layer: {name: rates.tolist() for name, rates in seen.rates.items()}
-            for layer, seen in firing.attentions.items()
+            layer: {name: rates.tolist() for name, rates in operands.items()}
+            for layer, operands in firing.operands.items()
         },
     }

@@ -33,6 +33,8 @@ class Options:
     """Pictures, or recordings for a model of event data; of a folder, all its files."""
     top: int = 3
     """How many classes to name, the likeliest first."""
+    confidence: float | None = None
+    """Stop at the first time step at which the likeliest class has this probability; by default, take all steps."""
     csv: Path | None = None
     """Write a row for each file to this CSV file, besides."""
     json: bool = False
@@ -48,8 +50,10 @@ def run(options: Options) -> int:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
     if options.csv is not None and not options.csv.parent.is_dir():  # before anything is answered
         raise FileNotFoundError(f"There is no folder {options.csv.parent} to write {options.csv.name} into.")
+    if options.confidence is not None and not 0 < options.confidence <= 1:
+        raise ValueError(f"--confidence must be a probability above 0 and at most 1, got {options.confidence:g}.")
     model = load_answering(options.weights)
-    answers = [_answer(model, path, options.top) for path in _all_files(options.files)]
+    answers = [_answer(model, path, options.top, options.confidence) for path in _all_files(options.files)]
     if options.json:
         print(json.dumps(answers))
     else:
@@ -65,18 +69,19 @@ def _all_files(given: Sequence[Path]) -> list[Path]:
     return [file for path in given for file in (list_files(path) if path.is_dir() else [path])]
 
 
-def _answer(model: SpikingNetwork | Engine, path: Path, top: int) -> dict[str, Any]:
+def _answer(model: SpikingNetwork | Engine, path: Path, top: int, confidence: float | None) -> dict[str, Any]:
     """The likeliest classes of a file, none if no spike reaches the head, or why the file cannot be read."""
     from spikformer.runs.predict import predict
 
     try:
-        (found,) = predict(model, path)
+        (found,) = predict(model, path, confidence=confidence)
     except (ValueError, OSError) as error:
         return {"file": str(path), "error": str(error)}
     if found.silent:
         return {"file": str(path), "silent": True, "classes": []}
     classes = [{"class": name, "probability": share} for name, share in found.top(top)]
-    return {"file": str(path), "classes": classes}
+    steps = {} if confidence is None else {"steps": found.num_steps}
+    return {"file": str(path), "classes": classes} | steps
 
 
 def _write_csv(answers: list[dict[str, Any]], path: Path, top: int) -> None:
@@ -102,10 +107,15 @@ def _show(answers: list[dict[str, Any]], top: int) -> None:
     most = max((max(1, len(answer["classes"])) for answer in answers if "classes" in answer), default=0)
     for number in range(1, min(top, most) + 1):
         table.add_column(f"{number}.")
+    anytime = any("steps" in answer for answer in answers)
+    if anytime:
+        table.add_column("Steps", justify="right")
     for answer in answers:
         if "error" not in answer:
             named = [f"{row['class']} {row['probability']:.1%}" for row in answer["classes"]] or ["no answer"]
-            table.add_row(*map(cell, (answer["file"], *named)))
+            named += [""] * (min(top, most) - len(named)) if anytime else []
+            steps = [str(answer.get("steps", "–"))] if anytime else []
+            table.add_row(*map(cell, (answer["file"], *named, *steps)))
     if table.row_count:
         print_table(table)
     for answer in answers:

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from spikformer.cli.console import Terminal, cell, one_line, parse_options, print_table, say
+from spikformer.errors import FieldError
 from spikformer.io import keep_freed_memory, resident_bytes
 from spikformer.runs.folder import Run
 from spikformer.runs.process import stop_on_signal
@@ -42,6 +43,8 @@ class Options:
     """Run folder; runs/RECIPE by default."""
     from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Start from these weights, as far as they fit."""
+    teacher: Path | None = None
+    """Weights, or a run folder, to learn from beside the labels; --distillation weighs it, 0.5 by default."""
     resume: bool = False
     """Continue the run in --output, with its settings; --epochs may be more than they were."""
     overwrite: bool = False
@@ -116,7 +119,9 @@ def _with_both_sides(arguments: list[str]) -> list[str]:
     end = next((place for place in range(start, len(arguments)) if arguments[place].startswith("--")), len(arguments))
     sides = arguments[start:end]
     if sides != ["None"] and not (len(sides) in (1, 2) and all(side.isdecimal() for side in sides)):
-        raise ValueError(f"{option} must be an integer, two (height and width) or None, got {' '.join(sides)!r}.")
+        raise FieldError(
+            "image_size", f"{option} must be an integer, two (height and width) or None, got {' '.join(sides)!r}."
+        )
     return [*arguments[:start], *(sides * 2 if sides != ["None"] and len(sides) == 1 else sides), *arguments[end:]]
 
 
@@ -141,6 +146,7 @@ def run(command: Command) -> int:
                 data=options.data,
                 output=options.output,
                 from_weights=options.from_weights,
+                teacher=options.teacher,
                 resume=options.resume,
                 overwrite=options.overwrite,
                 workers=options.workers,

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +20,13 @@ from rich.table import Table
 from spikformer.cli.console import Terminal, print_table
 
 if TYPE_CHECKING:
-    from spikformer.runs.verify import Check
+    from spikformer.runs.checks import Check
 
 
 @dataclass(frozen=True)
 class Options:
     golden: Path | None = None
-    """Folder of golden files to compare with, instead of the ones in the package."""
+    """Folder of recordings (golden files) to compare with, all that it has, instead of the ones in the package."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -48,12 +51,25 @@ def run(options: Options) -> int:
 
 
 def _print_report(results: list[Check]) -> None:
-    """Checks under the claim they belong to, one line each."""
+    """Sections; in each, checks under the subject that they share, or else under the claim."""
     console = Terminal(highlight=False)
-    for claim in dict.fromkeys(result.claim for result in results):
-        console.print(f"\n[bold]{claim}[/]")
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for result in results:
-            if result.claim == claim:
-                table.add_row("  holds" if result.holds else "  [bold red]FAILS[/]", result.subject, result.seen)
-        print_table(table)
+    for section, checks in groupby(results, attrgetter("section")):
+        console.print(f"\n[bold]{section}[/]")
+        for heading, rows in _groups(list(checks)):
+            console.print(f"  {heading}")
+            table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+            for check, label in rows:
+                table.add_row("    holds" if check.holds else "    [bold red]FAILS[/]", label, check.seen)
+            print_table(table)
+
+
+def _groups(checks: list[Check]) -> Iterator[tuple[str, list[tuple[Check, str]]]]:
+    """Headings, and the checks under each with what the heading leaves unsaid."""
+    while checks:
+        heading, label = "subject", "claim"
+        if len(checks) == 1 or checks[0].subject != checks[1].subject:
+            heading, label = label, heading
+        _, leading = next(groupby(checks, attrgetter(heading)))
+        group = list(leading)
+        yield getattr(group[0], heading), [(check, getattr(check, label)) for check in group]
+        checks = checks[len(group) :]

@@ -5,6 +5,7 @@ from spikformer.config.hierarchical import EmbeddingSizes, HierarchicalConfig
 from spikformer.config.max_resnet import MaxResNetConfig
 from spikformer.config.maxformer import MaxFormerConfig
 from spikformer.config.network import (
+    CONVENTIONAL,
     LARGEST_ACTIVATION,
     Attention,
     Initialisation,
@@ -31,6 +32,7 @@ from spikformer.config.transformer import (
 )
 
 __all__ = [
+    "CONVENTIONAL",
     "LARGEST_ACTIVATION",
     "Attention",
     "AttentionConfig",

@@ -7,7 +7,8 @@ from math import prod
 from typing import Self
 
 from spikformer.config.network import CHOICES, Attention, NetworkConfig
-from spikformer.validation import FieldError, choice, count, number
+from spikformer.errors import FieldError
+from spikformer.validation import choice, count, number
 
 SOFTMAX = ("softmax", "softmax_float_value")
 DILATED = "spike_driven_dilated"

@@ -8,7 +8,8 @@ from math import prod
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from spikformer.config.attention import SOFTMAX, AttentionConfig
-from spikformer.validation import FieldError, choice, count, is_integer, shown
+from spikformer.errors import FieldError, shown
+from spikformer.validation import choice, count, is_integer
 
 Stem = Literal["full", "quarter", "eighth"]
 

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 from spikformer.config.hierarchical import HierarchicalConfig
 from spikformer.config.network import Initialisation
-from spikformer.validation import FieldError, choice, is_integer, shown
+from spikformer.errors import FieldError, shown
+from spikformer.validation import choice, is_integer
 
 _LARGEST_KERNEL = 99
 

@@ -7,18 +7,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from math import prod
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
-from spikformer.validation import (
-    LARGEST,
-    FieldError,
-    check_field_names,
-    check_fields,
-    choice,
-    count,
-    flag,
-    is_integer,
-    number,
-    shown,
-)
+from spikformer.errors import FieldError, InputError, shown
+from spikformer.validation import LARGEST, check_field_names, check_fields, choice, count, flag, is_integer, number
 
 Attention = Literal[
     "ssa",
@@ -237,25 +227,22 @@ def check_frames(shape: Sequence[int], config: InputSize) -> None:
     Frames bring their own T, so a batch with samples first cannot be told from one with steps first.
     """
     if len(shape) not in (4, 5):
-        raise ValueError(
-            "Expected images [B, C, H, W] or event frames [T, B, C, H, W], "
-            f"got {len(shape)} dimensions {list(shape)}; a single image needs x[None]."
-        )
+        expected = "images [B, C, H, W] or event frames [T, B, C, H, W]"
+        got = f"{len(shape)} dimensions {list(shape)}"
+        raise InputError("dimensions", expected, got, "a single image needs x[None]")
     check_frame(shape, config)
 
 
 def check_frame(shape: Sequence[int], config: InputSize) -> None:
     """Something in every dimension, the model's channels, and its height and width last."""
     if 0 in shape:
-        raise ValueError(f"Expected at least one sample and one step, got an empty batch {list(shape)}.")
+        raise InputError("batch", "at least one sample and one step", f"an empty batch {list(shape)}")
     *_, channels, height, width = shape
     if channels != config.in_channels:
-        raise ValueError(f"Expected {config.in_channels} channels, got {channels} in {list(shape)}.")
+        raise InputError("channels", f"{config.in_channels} channels", f"{channels} in {list(shape)}")
     if config.image_size is None:
         check_divisible((height, width), config.patch_size)
     elif (height, width) != config.image_size:
         wanted_height, wanted_width = config.image_size
-        raise ValueError(
-            f"Expected images of {wanted_height}×{wanted_width}, got {height}×{width}; resize them, or make the model "
-            f"with image_size=({height}, {width})."
-        )
+        fix = f"resize them, or make the model with image_size=({height}, {width})"
+        raise InputError("size", f"images of {wanted_height}×{wanted_width}", f"{height}×{width}", fix)

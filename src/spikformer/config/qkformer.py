@@ -7,7 +7,8 @@ from typing import Literal, get_args
 
 from spikformer.config.hierarchical import HierarchicalConfig
 from spikformer.config.network import CONVENTIONAL, Initialisation
-from spikformer.validation import FieldError, choice, flag
+from spikformer.errors import FieldError
+from spikformer.validation import choice, flag
 
 PooledConv = Literal["first", "second"]
 

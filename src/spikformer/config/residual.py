@@ -9,7 +9,8 @@ from math import prod
 from typing import Any, Literal, NamedTuple
 
 from spikformer.config.network import CONVENTIONAL, NetworkConfig
-from spikformer.validation import FieldError, counts, shown
+from spikformer.errors import FieldError, shown
+from spikformer.validation import counts
 
 Join = Literal["add", "and", "iand"]
 """How a block joins its output with its shortcut; see `layers.block`."""

@@ -9,7 +9,8 @@ from typing import Self, get_args
 
 from spikformer.config.network import CHOICES, Neuron, Surrogate
 from spikformer.config.residual import MOST_STAGES, Convolution, Join, ResidualConfig, check_join
-from spikformer.validation import FieldError, choice, count, counts, number
+from spikformer.errors import FieldError
+from spikformer.validation import choice, count, counts, number
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Literal, Self, get_args
 
 from spikformer.config.network import CHOICES, Neuron, Surrogate
 from spikformer.config.residual import DEEPEST_STAGE, MOST_STAGES, Convolution, Join, ResidualConfig, check_join
-from spikformer.validation import FieldError, choice, count, counts, flag, number
+from spikformer.errors import FieldError
+from spikformer.validation import choice, count, counts, flag, number
 
 Block = Literal["basic", "bottleneck"]
 _KERNELS: dict[str, tuple[int, ...]] = {"basic": (3, 3), "bottleneck": (1, 3, 1)}

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from spikformer.config.attention import DILATED, SOFTMAX, AttentionConfig
 from spikformer.config.network import CHOICES, Attention, LinearInit, NetworkConfig
-from spikformer.validation import FieldError, choice, count, flag, shown
+from spikformer.errors import FieldError, shown
+from spikformer.validation import choice, count, flag
 
 PoolAfter = Literal["neuron", "norm"]
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol, cast
 
-from spikformer.validation import printable
+from spikformer.errors import FileError, printable
 
 LARGEST_RATIO = 256  # LZ4's own limit is 255. Data of real sets is packed to a tenth at best
 _SMALL_BYTES = 1 << 24
@@ -35,7 +35,7 @@ def largest_content(packed_bytes: int) -> int:
     return _SMALL_BYTES + LARGEST_RATIO * packed_bytes
 
 
-class ContentError(ValueError):
+class ContentError(FileError):
     """What a file unpacks to is damaged, cut short or more than it may be."""
 
 
@@ -46,8 +46,8 @@ class _Readable(Protocol):
 class Content:
     """The bytes of a decompressor from the front; more than `limit` of them raise ContentError, before they pile up."""
 
-    def __init__(self, file: _Readable, name: object, limit: int) -> None:
-        self._file, self._name, self._limit = file, name, limit
+    def __init__(self, file: _Readable, path: Path, limit: int) -> None:
+        self._file, self._path, self._limit = file, path, limit
         self._position = 0
 
     def read(self, count: int) -> bytes:
@@ -63,11 +63,15 @@ class Content:
             piece = self._file.read(count)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ContentError(
-                f"{self._name} is damaged or cut short after {self._position} unpacked bytes ({error}); get it again."
+                self._path,
+                f"is damaged or cut short after {self._position} unpacked bytes ({error}); get it again.",
+                at=self._position,
             ) from None
         self._position += len(piece)
         if self._position > self._limit:
-            raise ContentError(f"{self._name} holds more than the {self._limit} bytes that such a file can have.")
+            raise ContentError(
+                self._path, f"holds more than the {self._limit} bytes that such a file can have.", "too_large"
+            )
         return piece
 
 
@@ -75,7 +79,7 @@ class Content:
 def open_content(path: Path, limit: int | None = None) -> Iterator[Content]:
     """A file's bytes, unpacked if its first two say that it is gzipped; at most `largest_content` of them, or fewer."""
     if path.is_dir():
-        raise ValueError(f"{path} is a folder, expected a file.")
+        raise FileError(path, "is a folder, expected a file.", "foreign")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     most = largest_content(path.stat().st_size)
@@ -121,7 +125,7 @@ def archive_errors(path: Path, kind: str = "an archive") -> Iterator[None]:
         yield
     except _DAMAGE as error:
         reason = printable(error) or type(error).__name__
-        raise ValueError(f"{path} is damaged or not {kind} ({reason}); get it again.") from None
+        raise FileError(path, f"is damaged or not {kind} ({reason}); get it again.") from None
 
 
 def zip_members(path: Path) -> Iterator[Member]:
@@ -147,9 +151,12 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 def check_entries(entries: list[zipfile.ZipInfo], path: Path) -> None:
     """What entries claim, which is also what zipfile stops at, must fit the size of the whole file."""
     if odd := [entry for entry in entries if entry.compress_type not in _METHODS]:
-        raise ValueError(
-            f"{path}: {printable(odd[0].filename)} is packed by method {odd[0].compress_type}, expected 0 or 8 "
-            "(deflate); pack it again."
+        raise FileError(
+            path,
+            f": {printable(odd[0].filename)} is packed by method {odd[0].compress_type}, expected 0 or 8 "
+            "(deflate); pack it again.",
+            "unsupported",
+            at=odd[0].filename,
         )
     _check_size(sum(entry.file_size for entry in entries), path)
 
@@ -205,4 +212,6 @@ def _check_size(claimed: int, path: Path, limit: int | None = None) -> None:
     most = largest_content(path.stat().st_size)
     most = most if limit is None else min(most, limit)
     if claimed > most:
-        raise ValueError(f"{path} claims to hold {claimed} bytes, more than the {most} that such a file can have.")
+        raise FileError(
+            path, f"claims to hold {claimed} bytes, more than the {most} that such a file can have.", "too_large"
+        )

@@ -15,8 +15,9 @@ from spikformer.data.dataset import DataSet
 from spikformer.data.events import sets as events
 from spikformer.data.images import sets as images
 from spikformer.data.options import DataOptions
+from spikformer.errors import FieldError, UnknownNameError
 from spikformer.preprocessing import Preprocessing
-from spikformer.validation import check_mapping, check_text, did_you_mean
+from spikformer.validation import check_mapping, check_text
 
 Opener = Callable[[Path, DataOptions], DataSet]
 
@@ -66,7 +67,7 @@ def register_dataset(
     check_text("name", name, 100)
     check_mapping(DataOptions, dict.fromkeys(options), required=())
     if name in _SETS:
-        raise ValueError(f"There is a data set {name!r} already; choose another name.")
+        raise FieldError("name", f"There is a data set {name!r} already; choose another name.")
     _SETS[name] = _Entry(open, tuple(options), "optional")
 
 
@@ -81,15 +82,17 @@ def open_dataset(
     entry = _entry(name)
     options = (options or DataOptions()).override(**overrides)
     if needless := options.given().keys() - set(entry.options):
-        raise ValueError(f"{name} has no option {', '.join(sorted(needless))}; it has {', '.join(entry.options)}.")
+        raise FieldError(
+            min(needless), f"{name} has no option {', '.join(sorted(needless))}; it has {', '.join(entry.options)}."
+        )
     if entry.folder == "none":
         if root is not None:
-            raise ValueError(f"{name} is embedded and reads no files, got the folder {os.fspath(root)}.")
+            raise FieldError("root", f"{name} is embedded and reads no files, got the folder {os.fspath(root)}.")
         return entry.open(options)
     if entry.folder == "optional":
         data = entry.open(None if root is None else Path(root).expanduser(), options)
         if not isinstance(data, DataSet) or data.name != name:
-            raise ValueError(f"{name} was registered with a function that returns no DataSet of that name.")
+            raise FieldError("name", f"{name} was registered with a function that returns no DataSet of that name.")
         return data
     return _from_files(entry.open, name, root, options)
 
@@ -120,15 +123,14 @@ def open_for_model(
 
 def _entry(name: str) -> _Entry:
     if name not in _SETS:
-        hint = did_you_mean(name, _SETS, f"choose from {', '.join(_SETS)}.")
-        raise ValueError(f"There is no data set {name!r}; {hint}")
+        raise UnknownNameError("data set", name, _SETS)
     return _SETS[name]
 
 
 def _from_files(open: Opener, name: str, root: str | os.PathLike[str] | None, options: DataOptions) -> DataSet:
     source = SOURCES.get(name)
     if source is None and root is None:
-        raise ValueError(f"{name} reads a folder of yours; say which one (--data).")
+        raise FieldError("root", f"{name} reads a folder of yours; say which one (--data).")
     folder = Path(root).expanduser() if root is not None else data_folder(name)
     try:
         return open(folder, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from spikformer.card import ModelCard
 from spikformer.data.events.formats import read_recording
 from spikformer.data.images.picture import read_picture
+from spikformer.errors import UnknownNameError, UserError
 from spikformer.preprocessing import Preprocessing
 
 if TYPE_CHECKING:  # reading files needs no torch
@@ -76,10 +77,10 @@ class DataSet:
     def split(self, name: str) -> Samples:
         """The split "train", "validation" or "test"."""
         if name not in SPLITS:
-            raise ValueError(f"A split is one of {', '.join(SPLITS)}, got {name!r}.")
+            raise UnknownNameError("split", name, SPLITS)
         samples = getattr(self, name)
         if samples is None:
-            raise ValueError(f"{self.name} has no {name} split here; it has {' and '.join(self.splits)}.")
+            raise UnknownNameError("split", name, (), f"{self.name} has {' and '.join(self.splits)}.")
         return samples
 
     def with_split(self, name: str, samples: Samples) -> DataSet:
@@ -167,30 +168,31 @@ def read_sample(path: str | os.PathLike[str], preprocessing: Preprocessing) -> n
 Content = TypeVar("Content")
 
 
-class DamagedFilesError(ValueError):
-    """Files of a set that cannot be read, a message for each."""
+class DamagedFilesError(UserError):
+    """Files of a set that cannot be read, an error for each."""
 
-    def __init__(self, messages: list[str]) -> None:
-        more = len(messages) - 1
+    def __init__(self, errors: Sequence[Exception]) -> None:
+        more = len(errors) - 1
         others = f" ({more} more of its files cannot be read, `spikformer data check` lists them)" if more else ""
-        super().__init__(f"{messages[0]}{others}")
-        self.messages = messages
+        super().__init__(f"{errors[0]}{others}")
+        self.errors = tuple(errors)
 
 
 def read_each(readers: Iterable[Callable[[], Content]]) -> list[Content]:
     """What each of them returns. A file that is not there at all is another matter, and raised at once."""
-    contents, messages = [], []
+    contents: list[Content] = []
+    errors: list[Exception] = []
     for read in readers:
         try:
             contents.append(read())
         except FileNotFoundError:
             raise
         except DamagedFilesError as error:
-            messages += error.messages
+            errors += error.errors
         except (ValueError, OSError) as error:
-            messages.append(str(error))
-    if messages:
-        raise DamagedFilesError(messages)
+            errors.append(error)
+    if errors:
+        raise DamagedFilesError(errors)
     return contents
 
 

@@ -18,10 +18,12 @@ from urllib.parse import urlsplit
 
 import pooch
 import requests  # comes with pooch, and its errors come through
+import urllib3
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from spikformer.data.addresses import RemoteFile, Source
+from spikformer.errors import FileError
 from spikformer.io import umask
 
 _CHUNK_BYTES = 1 << 16
@@ -73,9 +75,11 @@ def _is_there(file: RemoteFile, folder: Path) -> bool:
     algorithm, _, expected = file.checksum.partition(":")
     found = pooch.file_hash(str(path), alg=algorithm)
     if found != expected:
-        raise ValueError(
-            f"{path} is not the published file (its {algorithm} is {found}, expected {expected}): move it away to "
-            "download it, or give its folder with --data to use it as it is."
+        raise FileError(
+            path,
+            f"is not the published file (its {algorithm} is {found}, expected {expected}): move it away to "
+            "download it, or give its folder with --data to use it as it is.",
+            "foreign",
         )
     return True
 
@@ -139,7 +143,8 @@ def _retrieve(file: RemoteFile, address: str, folder: Path, bar: _Bar, timeout_s
 def _reason(error: requests.RequestException, host: str) -> str:
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"{host} answered {error.response.status_code} {error.response.reason}".rstrip()
-    if isinstance(error, requests.Timeout) or "timed out" in str(error):  # in mid-file it is no Timeout to requests
+    cause = error.args[0] if error.args else None  # in mid-file it is no Timeout to requests
+    if isinstance(error, requests.Timeout) or isinstance(cause, urllib3.exceptions.TimeoutError):
         return f"{host} did not answer in time"
     if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return f"the connection to {host} broke off"

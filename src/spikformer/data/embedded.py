@@ -13,6 +13,7 @@ import numpy as np
 from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, preprocessed
 from spikformer.data.options import DataOptions
 from spikformer.data.splits import Subset, hold_out
+from spikformer.errors import FieldError
 from spikformer.sampling import Recording
 
 
@@ -95,7 +96,9 @@ class EventCamera:
     def watch(self, images: np.ndarray, seed: int = 0) -> list[Recording]:
         """A recording of each image [B, H, W] with brightness between 0 and 1, larger or smaller than the sensor."""
         if images.ndim != 3 or not np.isfinite(images).all() or images.min() < 0 or images.max() > 1:
-            raise ValueError(f"Expected images [B, H, W] of brightness 0 to 1, got shape {list(images.shape)}.")
+            raise FieldError(
+                "images", f"Expected images [B, H, W] of brightness 0 to 1, got shape {list(images.shape)}."
+            )
         random = np.random.default_rng(seed)
         thresholds = np.maximum(random.normal(self.threshold, self.threshold_spread, self.size), self.threshold / 2)
         path = self.path()

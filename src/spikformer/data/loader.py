@@ -12,11 +12,13 @@ import logging
 import os
 import signal
 import tempfile
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +27,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spikformer.data.dataset import DataSet, Samples
+from spikformer.errors import FieldError, shown
 
 logger = logging.getLogger(__name__)
 
 _PATIENCE = 16
-_LONGEST_TEMP_FOLDER = 64  # bytes; Python adds 32 for a socket in it
+_LONGEST_SOCKET_FOLDER = 64  # bytes; Python adds 32 for a socket in it, and Linux has room for 107, macOS for 103
+_OTHER_SOCKET_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 class Batch(NamedTuple):
@@ -74,18 +78,19 @@ class Loader:
         repeats: int = 1,
     ) -> None:
         if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+            raise FieldError("batch_size", f"batch_size must be at least 1, got {batch_size}.")
         if workers < 0:
-            raise ValueError(f"workers must be at least 0, got {workers}.")
+            raise FieldError("workers", f"workers must be at least 0, got {workers}.")
         if world_size < 1:
-            raise ValueError(f"world_size must be at least 1, got {world_size}.")
+            raise FieldError("world_size", f"world_size must be at least 1, got {world_size}.")
         if not 0 <= rank < world_size:
-            raise ValueError(f"rank must be from 0 to {world_size - 1}, got {rank}.")
+            raise FieldError("rank", f"rank must be from 0 to {world_size - 1}, got {rank}.")
         samples = data.split(split)
         if training and len(samples) < batch_size * world_size:
-            raise ValueError(
+            raise FieldError(
+                "batch_size",
                 f"Training needs at least one batch of {batch_size * world_size} samples, but {data.name} has "
-                f"{len(samples)} for {split}; choose a smaller batch size."
+                f"{len(samples)} for {split}; choose a smaller batch size.",
             )
         self.unreadable: Counter[str] = Counter()
         """How often samples could not be read, by error message."""
@@ -102,7 +107,7 @@ class Loader:
                 num_workers=workers,
                 pin_memory=pin_memory,
                 persistent_workers=workers > 0,
-                worker_init_fn=_begin_worker,
+                worker_init_fn=partial(_begin_worker, _socket_folder()) if workers else None,
                 generator=torch.Generator().manual_seed(seed),  # else every epoch draws from the global one
             )
 
@@ -136,7 +141,7 @@ class Loader:
         try:
             yield from batches
         except RuntimeError as error:
-            if "DataLoader worker" not in str(error):
+            if not _is_of_pytorchs_loader(error):
                 raise
             raise OSError(
                 f"A process that reads ahead for {self._split} was killed, often for lack of memory; take fewer "
@@ -152,6 +157,12 @@ class Loader:
             if not self.unreadable and not self._quiet:
                 logger.warning("%s Going on without it; more such samples of %s are counted.", reason, self._split)
             self.unreadable[reason] += 1
+
+
+def _is_of_pytorchs_loader(error: RuntimeError) -> bool:
+    """Whether the loader itself raised it, as it does where a worker is gone; errors of a worker are passed on."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("torch.utils.data.")
 
 
 class SplitDataset(Dataset[tuple[Any, int]]):
@@ -244,15 +255,25 @@ def _without_advice() -> Iterator[None]:
         yield
 
 
-def _begin_worker(_: int) -> None:
-    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step.
+def _socket_folder() -> str:
+    """Where workers put the sockets through which they hand over batches: the temporary folder, if its path is short.
 
-    A worker hands over its batches through a socket in the temporary folder, whose path has room for 107 bytes: in a
-    longer one it would fail in a thread of its own, and the parent would wait for ever.
+    In a longer one, Python would fail in a thread of the worker, and this process would wait for ever.
     """
+    folder = tempfile.gettempdir()
+    for candidate in (folder, *_OTHER_SOCKET_FOLDERS):
+        if len(os.fsencode(candidate)) <= _LONGEST_SOCKET_FOLDER and os.access(candidate, os.W_OK | os.X_OK):
+            return candidate
+    raise OSError(
+        f"Workers need a temporary folder with a path of at most {_LONGEST_SOCKET_FOLDER} bytes for their sockets, got "
+        f"{shown(folder)}; set TMPDIR to a shorter one, or take 0 workers."
+    )
+
+
+def _begin_worker(socket_folder: str, _: int) -> None:
+    """Ctrl-C reaches every process of a terminal; the parent ends its workers when it has finished its step."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_TEMP_FOLDER and os.path.isdir("/tmp"):
-        tempfile.tempdir = "/tmp"
+    tempfile.tempdir = socket_folder
 
 
 def _as_it_is(batch: Any) -> Batch:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, get_args
 
+from spikformer.errors import FieldError
 from spikformer.preprocessing import Preprocessing
 from spikformer.sampling import Fit, Resampling, Slicing
 from spikformer.validation import check_choice, check_count, check_mapping, check_number, check_size, check_text
@@ -49,7 +50,7 @@ class PreprocessingOptions:
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
         if (self.mean is None) != (self.std is None):
-            raise ValueError("mean and std belong together; give both, or neither.")
+            raise FieldError("std", "mean and std belong together; give both, or neither.")
 
     def given(self) -> dict[str, Any]:
         """The options that are not left to the set."""
@@ -111,13 +112,13 @@ class DataOptions(PreprocessingOptions):
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise ValueError(f"{name} must be a list of names.")
+        raise FieldError(name, f"{name} must be a list of names.")
     return tuple(check_text(name, value, 1000) for value in values)
 
 
 def _numbers(name: str, values: Any, least: float) -> tuple[float, ...]:
     if not isinstance(values, Sequence) or not values:
-        raise ValueError(f"{name} must be a list of numbers, one for each channel.")
+        raise FieldError(name, f"{name} must be a list of numbers, one for each channel.")
     return tuple(check_number(name, value, least, 1e6) for value in values)
 
 

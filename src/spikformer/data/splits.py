@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from spikformer.data.dataset import Samples, read_each
-from spikformer.validation import printable
+from spikformer.errors import FieldError, FileError, printable
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,9 @@ def complete_splits(splits: Mapping[str, Part], validation_share: float | None =
     """
     validation_share = VALIDATION_SHARE if validation_share is None else validation_share
     if not 0 <= validation_share < 1:
-        raise ValueError(f"validation_share must be at least 0 and below 1, got {validation_share!r}.")
+        raise FieldError(
+            "validation_share", f"validation_share must be at least 0 and below 1, got {validation_share!r}."
+        )
     complete = dict(splits)
     if "test" not in complete and "validation" in complete:
         complete["test"] = complete.pop("validation")
@@ -174,7 +176,7 @@ def scan_folders(
     set, such as ImageNet's val with some of its 1000 classes, needs the `class_names` that a model was trained with.
     """
     if root.is_file():
-        raise ValueError(f"{root} is a file, expected a folder with train/<class>/ and val/<class>/.")
+        raise FileError(root, "is a file, expected a folder with train/<class>/ and val/<class>/.", "foreign")
     if not root.is_dir():
         raise FileNotFoundError(f"There is no folder {root}.")
     folders = _split_folders(root)
@@ -192,11 +194,13 @@ def scan_folders(
     else:
         names = tuple(class_names)
         if len(set(names)) < len(names):
-            raise ValueError(f"class_names must differ from each other, got {listed(names)}.")
+            raise FieldError("class_names", f"class_names must differ from each other, got {listed(names)}.")
     for split, classes in found.items():
         if unknown := classes.keys() - set(names):
             where = "train" if class_names is None else "the list of class names"
-            raise ValueError(f"{root}: {split} has the class {listed(sorted(unknown))}, which is not in {where}.")
+            raise FileError(
+                root, f": {split} has the class {listed(sorted(unknown))}, which is not in {where}.", "unfit"
+            )
     return ClassFolders(names, {split: label_files(classes, names) for split, classes in found.items()})
 
 
@@ -220,7 +224,7 @@ def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
     if not classes:
         loose = sum(map(kind.counts, visible))
         what = f"{loose} {kind.name}, but no folders to tell their classes" if loose else f"no {kind.name}"
-        raise ValueError(f"{folder} holds {what}; expected {folder.name}/<class>/*.")
+        raise FileError(folder, f"holds {what}; expected {folder.name}/<class>/*.", "unfit" if loose else "empty")
     return classes
 
 
@@ -229,9 +233,10 @@ def scan_class(folder: Path, kind: Kind) -> list[str]:
     with os.scandir(folder) as files:
         found = sorted(file.path for file in files if kind.counts(file))
     if not found:
-        raise ValueError(
-            f"{folder} holds no {kind.name}; expected files that end in {', '.join(kind.endings)}, not in folders "
-            "below."
+        raise FileError(
+            folder,
+            f"holds no {kind.name}; expected files that end in {', '.join(kind.endings)}, not in folders below.",
+            "empty",
         )
     return found
 
@@ -257,7 +262,7 @@ def _split_folders(root: Path) -> dict[str, Path]:
         meant = [folder for folder in folders if folder.name.lower() in names]
         if len(meant) > 1:
             both = " and ".join(folder.name for folder in meant)
-            raise ValueError(f"{root} holds both {both}; which is meant? Rename one of them.")
+            raise FileError(root, f"holds both {both}; which is meant? Rename one of them.")
         if meant:
             found[split] = meant[0]
     others = [

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import track
 
 from spikformer.data.archives import Member, archive_errors, tar_members, zip_members
+from spikformer.errors import FileError, printable
 from spikformer.io import umask
-from spikformer.validation import printable
 
 _STALE_SECONDS = 86_400
 
@@ -60,16 +60,18 @@ def _fill(half: Path, archive: Path, endings: tuple[str, ...], kept_parts: int) 
             continue
         kept = parts[-kept_parts:]
         if not "".join(kept).isprintable():
-            raise ValueError(f"{archive} holds a file with control characters in its name, {printable(kept[-1])}.")
+            raise FileError(
+                archive, f"holds a file with control characters in its name, {printable(kept[-1])}.", "unsafe"
+            )
         place = half.joinpath(*kept)
         if place.exists():
-            raise ValueError(f"{archive} holds {place.name} twice; which is meant?")
+            raise FileError(archive, f"holds {place.name} twice; which is meant?", at=place.name)
         place.parent.mkdir(parents=True, exist_ok=True)
         with member.open() as source, place.open("xb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
         found += 1
     if not found:
-        raise ValueError(f"{archive} holds no file that ends in {', '.join(endings)}; is it another archive?")
+        raise FileError(archive, f"holds no file that ends in {', '.join(endings)}; is it another archive?", "foreign")
 
 
 def _members(archive: Path) -> Iterable[Member]:
@@ -113,8 +115,8 @@ def find_files(source: Path, wanted: Collection[str]) -> dict[str, Path | bytes]
             if name not in wanted:
                 continue
             if name in found:
-                raise ValueError(
-                    f"{source} holds {name} twice, the second as {printable(member.name)}; which is meant?"
+                raise FileError(
+                    source, f"holds {name} twice, the second as {printable(member.name)}; which is meant?", at=name
                 )
             found[name] = _extract(member, source)
     return found
@@ -125,18 +127,19 @@ def read_found(file: Path | bytes, name: str) -> bytes:
     if isinstance(file, bytes):
         return file
     if file.stat().st_size > _MAX_FILE_BYTES:
-        raise ValueError(f"{name} has {file.stat().st_size} bytes, expected {_MAX_FILE_BYTES} at most.")
+        raise FileError(name, f"has {file.stat().st_size} bytes, expected {_MAX_FILE_BYTES} at most.", "too_large")
     return file.read_bytes()
 
 
 def _extract(member: Member, source: Path) -> bytes:
-    place = f"{source}: {printable(member.name)}"
+    place = printable(member.name)
     if not member.is_file:
-        raise ValueError(f"{place} is a link or a device, expected a file.")
+        raise FileError(source, f": {place} is a link or a device, expected a file.", "unsafe", at=place)
     if member.size > _MAX_FILE_BYTES:
-        raise ValueError(f"{place} has {member.size} bytes, expected {_MAX_FILE_BYTES} at most.")
+        problem = f"has {member.size} bytes, expected {_MAX_FILE_BYTES} at most."
+        raise FileError(source, f": {place} {problem}", "too_large", at=place)
     with member.open() as file:
         content = file.read()
     if len(content) != member.size:
-        raise ValueError(f"{place} is cut short; get the archive again.")
+        raise FileError(source, f": {place} is cut short; get the archive again.", "truncated", at=place)
     return content

@@ -21,14 +21,24 @@ import numpy as np
 
 from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
+from spikformer.engine.anytime import AnytimeAnswers, Stepper, answer_anytime
 from spikformer.engine.autotune import density_thresholds
 from spikformer.engine.file import read_compiled, write_compiled
-from spikformer.engine.inputs import EngineState, as_frame, as_frames, checked_voltages, is_integer, state_at_rest
+from spikformer.engine.inputs import (
+    EngineState,
+    as_frame,
+    as_frames,
+    checked_voltages,
+    is_integer,
+    state_at_rest,
+    take_samples,
+)
 from spikformer.engine.native import MOST_THREADS, build_engine, call_lock, chosen_instructions, usable_threads
 from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.probes import OpProfile, chosen_neurons, packed_intervention, profile_of
 from spikformer.engine.program import Compiled, Program
 from spikformer.engine.reference import unpack_spikes
+from spikformer.errors import FieldError
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork
@@ -52,7 +62,9 @@ class Engine:
     ) -> None:
         num_threads = usable_threads() if num_threads is None else num_threads
         if not is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
-            raise ValueError(f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}.")
+            raise FieldError(
+                "num_threads", f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}."
+            )
         self._compiled = program if isinstance(program, Compiled) else Compiled(program)
         self._native = build_engine(self.program, int(num_threads), instructions or chosen_instructions())
         self._running = call_lock()
@@ -99,7 +111,7 @@ class Engine:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         if mode not in _MODES:
-            raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
+            raise FieldError("mode", f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
         with self._running:
             self._native.mode = _MODES.index(mode)
 
@@ -114,7 +126,9 @@ class Engine:
     @density_threshold.setter
     def density_threshold(self, density: float | None) -> None:
         if density is not None and (not isinstance(density, int | float) or not 0 <= density <= 1):
-            raise ValueError(f"density_threshold must be a density from 0 to 1, or None, got {density!r}.")
+            raise FieldError(
+                "density_threshold", f"density_threshold must be a density from 0 to 1, or None, got {density!r}."
+            )
         with self._running:
             density = None if density is None else float(density)
             self._compiled = replace(self._compiled, density_threshold=density)
@@ -131,9 +145,25 @@ class Engine:
         with self._running:
             return self._run(frames)
 
-    def predict(self, inputs: Input | Iterable[Input]) -> list[Prediction]:
-        """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many."""
-        return predict(self.forward_steps, self.resting_readout(), self.card, inputs)
+    def answer_anytime(self, x: Any, confidence: float) -> AnytimeAnswers:
+        """Answers that end at the first step at which they are sure; steps run one by one."""
+        frames = as_frames(x, self.program)
+        time_steps = self.program.time_steps if frames.ndim == 4 else len(frames)
+        open_size = self.program.image_size is None
+        stepper = Stepper(
+            start=lambda frame: self.initial_state(len(frame), frame.shape[2:] if open_size else None),
+            step=self.step,
+            take=lambda state, indices: take_samples(state, indices, self.program),
+        )
+        return answer_anytime(stepper, frames, time_steps, confidence, self.resting_readout())
+
+    def predict(self, inputs: Input | Iterable[Input], *, confidence: float | None = None) -> list[Prediction]:
+        """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many.
+
+        With a confidence, an answer ends at the first step at which its probability reaches that.
+        """
+        answer = None if confidence is None else lambda x: self.answer_anytime(x, confidence)
+        return predict(answer or self.forward_steps, self.resting_readout(), self.card, inputs)
 
     def resting_readout(self) -> np.ndarray:
         """The readout [K] of a step in which no spike reaches the head."""
@@ -245,9 +275,10 @@ class Engine:
 
     def _finite(self, logits: np.ndarray) -> np.ndarray:
         if not np.isfinite(logits).all():
-            raise ValueError(
+            raise FieldError(
+                "logits",
                 f"The logits of {self!r} are NaN or infinite: its weights are too large for float32. "
-                "Compile it again from weights that work."
+                "Compile it again from weights that work.",
             )
         return logits
 

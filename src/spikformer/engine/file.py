@@ -20,8 +20,8 @@ from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_of, config_of
 from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
 from spikformer.engine.program import Compiled, Program
+from spikformer.errors import FieldError, FileError, field_of, shown
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
-from spikformer.validation import shown
 
 FORMAT = "spikformer-engine"
 FORMAT_VERSION = 3
@@ -75,8 +75,10 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
         if int(file.metadata["format_version"]) < _OLDEST_VERSION:
-            raise ValueError(
-                f"{path} was compiled by an older release, which had no programs; compile the weights again."
+            raise FileError(
+                path,
+                "was compiled by an older release, which had no programs; compile the weights again.",
+                "unsupported",
             )
         described = file.json("program", dict)
         config, threshold = file.json("config", dict, type(None)), file.json("density_threshold", float, type(None))
@@ -84,12 +86,15 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
             _program(described, _Arrays(file, read=False))  # shapes first, so that no memory is taken in vain
             program = _program(described, _Arrays(file, read=True))
             if threshold is not None and not 0 <= threshold <= 1:
-                raise ValueError(f"its density_threshold should be from 0 to 1, is {shown(threshold)}.")
+                raise FieldError(
+                    "density_threshold", f"its density_threshold should be from 0 to 1, is {shown(threshold)}."
+                )
             architecture = file.metadata.get("architecture", "")
             card = read_card(file.metadata, program)
             return Compiled(program, _checked_config(architecture, config, program), card, threshold)
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}; compile the weights again.") from None
+            problem = f"is damaged: {str(error).rstrip('.')}; compile the weights again."
+            raise FileError(path, problem, at=field_of(error)) from None
 
 
 def _checked_config(architecture: str, fields: dict[str, Any] | None, program: Program) -> NetworkConfig | None:
@@ -98,7 +103,7 @@ def _checked_config(architecture: str, fields: dict[str, Any] | None, program: P
     config = config_of(architecture, fields)
     for name in ("in_channels", "num_classes", "time_steps", "image_size"):
         if getattr(config, name) != getattr(program, name):
-            raise ValueError(f"its config has another {name} than its program.")
+            raise FieldError(name, f"its config has another {name} than its program.")
     return config
 
 
@@ -110,11 +115,11 @@ class _Arrays:
 
     def take(self, name: str) -> np.ndarray:
         if name not in self.left:
-            raise ValueError(f"it lacks {shown(name)}.")
+            raise FieldError(name, f"it lacks {shown(name)}.")
         self.left.remove(name)
         entry = self.file.entries[name]
         if entry.dtype != "F32":
-            raise ValueError(f"{shown(name)} should be F32, is {entry.dtype}.")
+            raise FieldError(name, f"{shown(name)} should be F32, is {entry.dtype}.")
         return self.file.read_numpy(name) if self.read else np.broadcast_to(np.float32(0), entry.shape)
 
 
@@ -122,12 +127,14 @@ def _program(described: dict[str, Any], arrays: _Arrays) -> Program:
     """The program; its ops check what they hold, so here only types are."""
     ops = described["ops"]
     if not isinstance(ops, list) or not all(isinstance(op, dict) for op in ops):
-        raise ValueError("it holds no readable ops.")
+        raise FieldError("ops", "it holds no readable ops.")
     size = described["image_size"]
     if size is not None:
         size = tuple(_count(side) for side in size)
     if size is not None and len(size) != 2:
-        raise ValueError(f"its image_size should be height and width, is {shown(described['image_size'])}.")
+        raise FieldError(
+            "image_size", f"its image_size should be height and width, is {shown(described['image_size'])}."
+        )
     program = Program(
         ops=tuple(_op(op, arrays) for op in ops),
         in_channels=_count(described["in_channels"]),
@@ -136,7 +143,7 @@ def _program(described: dict[str, Any], arrays: _Arrays) -> Program:
         patch_size=_count(described["patch_size"]),
     )
     if arrays.left:
-        raise ValueError(f"it holds {shown(min(arrays.left))}, which no op reads.")
+        raise FieldError(min(arrays.left), f"it holds {shown(min(arrays.left))}, which no op reads.")
     return program
 
 

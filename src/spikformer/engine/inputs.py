@@ -10,6 +10,7 @@ import numpy as np
 
 from spikformer.config import InputSize, check_frame, check_frames
 from spikformer.engine.program import Program
+from spikformer.errors import FieldError, InputError
 
 
 def as_frames(x: Any, size: InputSize) -> np.ndarray:
@@ -23,7 +24,7 @@ def as_frame(x: Any, size: InputSize) -> np.ndarray:
     """One frame [B, C, H, W] of a stream."""
     array = _as_array(x)
     if array.ndim != 4:
-        raise ValueError(f"step expects one frame [B, C, H, W], got {list(array.shape)}.")
+        raise FieldError("dimensions", f"step expects one frame [B, C, H, W], got {list(array.shape)}.")
     check_frame(array.shape, size)
     return _as_float32(array)
 
@@ -33,21 +34,19 @@ def _as_array(x: Any) -> np.ndarray:
         x = x.detach().cpu()
         x = (x.float() if x.is_floating_point() else x).numpy()  # bfloat16 has no NumPy name
     if not isinstance(x, np.ndarray):
-        raise ValueError(f"Expected a NumPy array or a tensor, got {type(x).__name__}; convert it with np.asarray.")
+        raise InputError("type", "a NumPy array or a tensor", type(x).__name__, "convert it with np.asarray")
     return x
 
 
 def _as_float32(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind != "f":
-        raise ValueError(
-            f"Expected floats, got {array.dtype}; scale the input as in training, then convert it with "
-            "x.astype(np.float32)."
-        )
+        fix = "scale the input as in training, then convert it with x.astype(np.float32)"
+        raise InputError("dtype", "floats", array.dtype, fix)
     with np.errstate(over="ignore"):  # what does not fit float32 becomes infinity, and raises as such
         frames = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(frames).all():
         kind = "NaN" if np.isnan(frames).any() else "infinity"
-        raise ValueError(f"Expected finite inputs, got {kind}; check the data and its normalisation.")
+        raise InputError("values", "finite inputs", kind, "check the data and its normalisation")
     return frames
 
 
@@ -63,10 +62,10 @@ class EngineState:
 def state_at_rest(program: Program, batch_size: int, image_size: tuple[int, int] | None) -> EngineState:
     """Every neuron at its reset voltage; channels are padded to whole words of 64, as the core keeps them."""
     if not is_integer(batch_size) or batch_size < 1:
-        raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}.")
+        raise FieldError("batch_size", f"batch_size must be an integer of at least 1, got {batch_size!r}.")
     if (image_size is None) == (program.image_size is None):
         given = "leaves image_size open; pass one" if image_size is None else "fixes image_size already"
-        raise ValueError(f"This network {given}.")
+        raise FieldError("image_size", f"This network {given}.")
     height, width = image_size or program.image_size or (0, 0)
     check_frame((1, program.in_channels, height, width), program)
     values = program.values(height, width)
@@ -78,19 +77,33 @@ def state_at_rest(program: Program, batch_size: int, image_size: tuple[int, int]
     return EngineState(np.concatenate(voltages), int(batch_size), (height, width))
 
 
+def take_samples(state: EngineState, indices: np.ndarray, program: Program) -> EngineState:
+    """The state of some samples of a batch, by their indices."""
+    values = program.values(*state.image_size)
+    parts, start = [], 0
+    for number, _ in program.state_ops():
+        padded_channels = -(-values[number].channels // 64) * 64
+        end = start + state.batch_size * values[number].positions * padded_channels
+        parts.append(state.voltages[start:end].reshape(state.batch_size, -1)[indices].ravel())
+        start = end
+    return EngineState(np.concatenate(parts), len(indices), state.image_size)
+
+
 def checked_voltages(state: EngineState, frame: np.ndarray, state_size: int) -> np.ndarray:
     """The voltages of a state that fits a frame [B, C, H, W]; `state_size` is how many a sample has."""
     given = (len(frame), (frame.shape[2], frame.shape[3]))
     if not isinstance(state, EngineState) or (state.batch_size, state.image_size) != given:
-        raise ValueError(
-            "The state does not fit this frame; make one with initial_state(batch_size) and carry it from step to step."
+        raise FieldError(
+            "state",
+            "The state does not fit this frame; make one with initial_state(batch_size), carry it from step to step.",
         )
     expected = (state.batch_size * state_size,)
     voltages = np.asarray(state.voltages)
     if voltages.shape != expected or voltages.dtype != np.float32 or not np.isfinite(voltages).all():
-        raise ValueError(
+        raise FieldError(
+            "state",
             f"The state must hold {expected[0]} finite float32 voltages, as this engine's initial_state and step "
-            "make them."
+            "make them.",
         )
     return np.ascontiguousarray(voltages)
 

@@ -14,6 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from spikformer.card import ModelCard
+from spikformer.engine.anytime import AnytimeAnswers
+from spikformer.errors import FieldError
 from spikformer.sampling import Recording
 
 Input: TypeAlias = str | os.PathLike[str] | np.ndarray | Recording
@@ -31,6 +33,8 @@ class Prediction:
     """By class: the softmax of the mean readout."""
     silent: bool
     """No spike reached the head, so that the answer says nothing about the input."""
+    num_steps: int
+    """Time steps that the answer took."""
 
     @property
     def class_name(self) -> str | None:
@@ -49,32 +53,39 @@ class Prediction:
 
 
 def predict(
-    forward_steps: Callable[[np.ndarray], np.ndarray],
+    answer: Callable[[np.ndarray], np.ndarray | AnytimeAnswers],
     resting: np.ndarray,
     card: ModelCard,
     inputs: Input | Iterable[Input],
 ) -> list[Prediction]:
     """Answers to picture or recording files, decoded pictures uint8 [C, H, W] and recordings, in their order.
 
-    `forward_steps` turns float32 inputs into readouts [T, B, K]; `resting` [K] is the readout when nothing fires. A
-    file that cannot be read raises the ValueError or OSError of its reader.
+    `answer` turns float32 inputs into readouts [T, B, K], or into answers that may have ended early; `resting` [K] is
+    the readout when nothing fires. A file that cannot be read raises the ValueError or OSError of its reader.
     """
     seen = card.known_preprocessing
     if not card.class_names:
-        raise ValueError("The card names no classes; save the network with a card that does.")
+        raise FieldError("class_names", "The card names no classes; save the network with a card that does.")
     given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else list(inputs)
     answers = []
     for start in range(0, len(given), _AT_ONCE):
         some = given[start : start + _AT_ONCE]
-        readouts = forward_steps(seen.to_inputs(np.stack([_sample(source, card) for source in some])))
-        for number, (source, steps) in enumerate(zip(some, readouts.swapaxes(0, 1), strict=True), start):
-            name = os.fspath(source) if isinstance(source, str | os.PathLike) else f"input {number}"
-            silent = bool((steps == resting).all())  # exactly: a sum of zeros is zero in any order
-            logits = steps.astype(np.float64).mean(0)
+        found = answer(seen.to_inputs(np.stack([_sample(source, card) for source in some])))
+        found = found if isinstance(found, AnytimeAnswers) else _after_all_steps(found, resting)
+        for number, source in enumerate(some):
+            name = os.fspath(source) if isinstance(source, str | os.PathLike) else f"input {start + number}"
+            logits, silent = found.logits[number], bool(found.silent[number])
             if not np.isfinite(logits).all():
-                raise ValueError(f"The network answers {name} with NaN or infinity; its weights are damaged.")
-            answers.append(Prediction(name, card.class_names, _softmax(logits), silent))
+                raise FieldError("logits", f"The network answers {name} with NaN or infinity; its weights are damaged.")
+            num_steps = int(found.num_steps[number])
+            answers.append(Prediction(name, card.class_names, _softmax(logits), silent, num_steps))
     return answers
+
+
+def _after_all_steps(readouts: np.ndarray, resting: np.ndarray) -> AnytimeAnswers:
+    silent = (readouts == resting).all((0, 2))  # exactly: a sum of zeros is zero in any order
+    steps = np.full(readouts.shape[1], len(readouts))
+    return AnytimeAnswers(readouts.astype(np.float64).mean(0), steps, silent)
 
 
 def _sample(source: Input, card: ModelCard) -> np.ndarray:

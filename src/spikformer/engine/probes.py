@@ -10,6 +10,7 @@ import numpy as np
 
 from spikformer.engine.program import Program
 from spikformer.engine.reference import Words, pack_spikes
+from spikformer.errors import FieldError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def chosen_neurons(program: Program, names: Iterable[str] | None) -> list[str]:
     neurons = [op.name for _, op in program.state_ops()]
     names = neurons if names is None else list(names)
     if unknown := [name for name in names if name not in neurons]:
-        raise ValueError(f"The program has no neurons called {unknown[0]!r}; it has {', '.join(neurons)}.")
+        raise UnknownNameError("op with neurons", unknown[0], neurons)
     return names
 
 
@@ -55,17 +56,19 @@ def packed_intervention(
     chosen_neurons(program, [name])
     values = program.values(*(program.image_size or (program.patch_size, program.patch_size)))
     channels = next(values[number].channels for number, op in program.state_ops() if op.name == name)
-    if not all(0 <= channel < channels for channel in silence) or not 0 <= noise <= 1:
-        raise ValueError(
-            f"silence must list channels of {name}, from 0 to {channels - 1}, and noise be a probability, "
-            f"got {list(silence)} and {noise!r}."
-        )
-    if replace is not None and (replace.dtype != bool or replace.ndim != 4 or replace.shape[-1] != channels):
-        raise ValueError(
-            f"replace must be bool [T, B, positions, {channels}], got {replace.dtype} {list(replace.shape)}."
+    if not all(0 <= channel < channels for channel in silence):
+        message = f"silence must list channels of {name}, from 0 to {channels - 1}, got {list(silence)}."
+        raise FieldError("silence", message)
+    if not 0 <= noise <= 1:
+        raise FieldError("noise", f"noise must be a probability, from 0 to 1, got {noise!r}.")
+    if replace is not None and not (
+        replace.dtype == bool and replace.ndim == 4 and replace.shape[-1] == channels and replace.size
+    ):
+        raise FieldError(
+            "replace", f"replace must be bool [T, B, positions, {channels}], got {replace.dtype} {list(replace.shape)}."
         )
     if not len(silence) and replace is None and not noise:
-        raise ValueError("An intervention needs silence, replace or noise.")
+        raise FieldError("silence", "An intervention needs silence, replace or noise.")
     kept = np.ones(channels, bool)
     kept[list(silence)] = False
     words = None if replace is None else pack_spikes(np.ascontiguousarray(np.moveaxis(replace, 0, 2)))

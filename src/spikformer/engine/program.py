@@ -35,6 +35,7 @@ from spikformer.engine.ops import (
     Value,
     expect,
 )
+from spikformer.errors import FieldError
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +53,24 @@ class Program:
     def __post_init__(self) -> None:
         expect(bool(self.ops) and isinstance(self.ops[-1], ReadOut), "a program ends in a readout")
         names = [op.name for op in self.ops]
-        expect(len(set(names)) == len(names), "ops have different names")
+        expect(len(set(names)) == len(names), "ops have different names", "name")
         for index, op in enumerate(self.ops):
             wrong = len(op.inputs) != op.arity or not all(0 <= number <= index for number in op.inputs)
-            expect(not wrong, f"{op.name}: it reads buffers {list(op.inputs)}, which are not written yet")
+            expect(not wrong, f"{op.name}: it reads buffers {list(op.inputs)}, which are not written yet", op.name)
             for name in op.arrays:
                 array = getattr(op, name)
-                expect(array.dtype == np.float32, f"{op.name}: {name} must be float32, is {array.dtype}")
+                expect(
+                    array.dtype == np.float32,
+                    f"{op.name}: {name} must be float32, is {array.dtype}",
+                    f"{op.name}.{name}",
+                )
                 inputs = array[0].size if array.ndim > 1 else 1
                 largest = float(np.abs(array).max()) if array.size else 0.0
-                expect(largest * inputs <= MAX_SUM, f"{op.name}.{name} holds NaN or infinity, or is too large")
+                expect(
+                    largest * inputs <= MAX_SUM,
+                    f"{op.name}.{name} holds NaN or infinity, or is too large",
+                    f"{op.name}.{name}",
+                )
         self.check_sample(self.image_size or (self.patch_size, self.patch_size), self.time_steps)
 
     @property
@@ -82,13 +91,17 @@ class Program:
             try:
                 values.append(op.infer(*(values[number] for number in op.inputs)))
             except ValueError as error:
-                raise ValueError(f"{op.name}: {error}") from None
+                raise FieldError(op.name, f"{op.name}: {error}") from None
         return values
 
     def check_sample(self, size: tuple[int, int], time_steps: int) -> None:
         """Raise ValueError where a sample of this size and so many steps does not fit, or would take too much."""
         largest = time_steps * max(value.positions * value.channels for value in self.values(*size))
-        expect(largest <= LARGEST_ACTIVATION, f"an op has {largest:,} numbers, at most {LARGEST_ACTIVATION:,} may be")
+        expect(
+            largest <= LARGEST_ACTIVATION,
+            f"an op has {largest:,} numbers, at most {LARGEST_ACTIVATION:,} may be",
+            "time_steps",
+        )
 
     def macs(self, height: int, width: int) -> dict[str, int]:
         """Dense multiply-accumulates of each op that has a product, for one sample and one time step."""

@@ -1,6 +1,12 @@
 """The parts of a network, from a conv-norm-spike unit to the encoder block: they take sizes and make neurons."""
 
-from spikformer.layers.attention import AttentionVariant, SpikingSelfAttention, TokenMixing, register_attention
+from spikformer.layers.attention import (
+    AttentionVariant,
+    Gating,
+    SpikingSelfAttention,
+    TokenMixing,
+    register_attention,
+)
 from spikformer.layers.block import ConvBlock, EncoderBlock, MapBlock, MaxPool, ResidualBlock, SpikingMLP, Stage
 from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
 from spikformer.layers.linear import Linear, LinearNorm, PreActivationLinear, SpikingLinear, batch_invariant
@@ -13,6 +19,7 @@ __all__ = [
     "ConvEmbedding",
     "ConvNorm",
     "EncoderBlock",
+    "Gating",
     "Linear",
     "LinearNorm",
     "MapBlock",

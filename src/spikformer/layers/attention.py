@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.config import add_choice
+from spikformer.errors import FieldError
 from spikformer.layers.linear import BatchSequenceLinear, LinearNorm, SpikingLinear, by_sample
 from spikformer.layers.time import Stream, fire, merge_time, over_time, split_time
 from spikformer.neurons import LIF, Activation, NeuronFactory
@@ -141,8 +142,8 @@ class SpikingSelfAttention(nn.Module):
         super().__init__()
         row = _ATTENTIONS[variant]
         if row.dilated and grid is None:
-            raise ValueError(f"attention {variant!r} needs the rows and columns of its tokens, got grid=None.")
-        self.operands, self.gate, self.num_heads = row.operands, row.gate, num_heads
+            raise FieldError("grid", f"attention {variant!r} needs the rows and columns of its tokens, got grid=None.")
+        self.operands, self.num_heads = row.operands, num_heads
         self.dilated, self.grid = row.dilated, grid
         if membrane:
             self.input_neuron = neuron()
@@ -159,6 +160,8 @@ class SpikingSelfAttention(nn.Module):
         if row.value is not None:
             self.value = project(row.value)
         self.neuron = product_neuron()
+        if row.gate is not None:
+            self.gate = Gating(num_heads, row.gate, row.dilated)
         if membrane:
             self.projection: LinearNorm = LinearNorm(dim, dim)
         else:
@@ -184,13 +187,23 @@ class SpikingSelfAttention(nn.Module):
                 operands[name] = over_time(partial(dilate_map, grid=self.grid), operands[name])
         mixed = self.mixing(*(operands[name] for name in self.operands)) if self.mixes else operands["value"]
         spikes = fire(self.neuron, mixed, stream)
-        if self.gate is not None:
-            spikes = self._masked(operands[self.gate], spikes)
+        if hasattr(self, "gate"):
+            spikes = self.gate(operands[self.gate.operand], spikes)
         first = next(iter(operands.values()))
         return self.projection(spikes.to(first.dtype), stream)  # after a product in full precision
 
-    def _masked(self, operand: Tensor, mask: Tensor) -> Tensor:
-        """An operand times a mask that has one token, or one channel in each head, or all of them."""
+
+class Gating(nn.Module):
+    """An operand [T, B, N, D] times a mask that has one token, or one channel in each head, or all of them.
+
+    A module of its own, so that hooks see the mask and what it lets pass.
+    """
+
+    def __init__(self, num_heads: int, operand: Operand, dilated: bool = False) -> None:
+        super().__init__()
+        self.num_heads, self.operand, self.dilated = num_heads, operand, dilated
+
+    def forward(self, operand: Tensor, mask: Tensor) -> Tensor:
         masked = split_heads(operand, self.num_heads) * split_heads(mask, self.num_heads)
         return merge_heads(over_time(dilate, masked) if self.dilated else masked)
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from spikformer.errors import FieldError
 from spikformer.layers.time import Stream, fire, over_time
 from spikformer.neurons import LIF, NeuronFactory
 
@@ -83,7 +84,7 @@ class BatchSequenceLinear(SpikingLinear):
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
         if stream is not None:
-            raise ValueError("Neurons that take the samples of a batch for steps cannot stream.")
+            raise FieldError("neuron", "Neurons that take the samples of a batch for steps cannot stream.")
         return over_time(self.neuron, self.current(x))
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from spikformer.config import PoolAfter
+from spikformer.errors import FieldError
 from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
 from spikformer.layers.time import Stream, fire, to_tokens
 from spikformer.neurons import LIF, NeuronFactory
@@ -83,12 +84,16 @@ class ConvEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         if (strided or pooled_shortcut) and not membrane:
-            raise ValueError("Strided convolutions and pooled shortcuts are for membranes; pass membrane=True.")
+            raise FieldError(
+                "membrane", "Strided convolutions and pooled shortcuts are for membranes; pass membrane=True."
+            )
         before, beside = halved[: len(stages)], halved[len(stages) :]
         forked, width = (in_channels, *stages)[-1], branch[-1]
         factor = 2 ** sum(beside)
         if pooled_shortcut and factor != 2:
-            raise ValueError(f"A pooled shortcut halves its map once, its branch does so {sum(beside)} times.")
+            raise FieldError(
+                "pooled_shortcut", f"A pooled shortcut halves its map once, its branch does so {sum(beside)} times."
+            )
         if membrane:
             self.stages = nn.ModuleList(membrane_stages(in_channels, stages, before, neuron, strided))
             self.neuron = neuron()

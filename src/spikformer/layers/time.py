@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from spikformer.errors import FieldError
 from spikformer.neurons import SpikingNeuron
 
 
@@ -68,7 +69,7 @@ class Stream:
         if self._before is not None:
             voltage = next(self._before, None)
             if voltage is None:
-                raise ValueError(f"The state has {len(self._after)} voltages, this network needs more; {_FIX}")
+                raise FieldError("state", f"The state has {len(self._after)} voltages, this network needs more; {_FIX}")
         spikes, voltage = neuron(current, voltage, return_state=True)
         self._after.append(voltage)
         return spikes
@@ -77,7 +78,7 @@ class Stream:
         """The state after the step."""
         left = 0 if self._before is None else sum(1 for _ in self._before)
         if left:
-            raise ValueError(f"The state has {left} voltages more than this network; {_FIX}")
+            raise FieldError("state", f"The state has {left} voltages more than this network; {_FIX}")
         return StreamState(self._batch_size, tuple(self._after))
 
 

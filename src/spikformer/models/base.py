@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
+from spikformer.errors import FieldError, shown
 from spikformer.layers.linear import Linear, by_sample
 from spikformer.layers.time import Stream, StreamState, fire, over_time
 from spikformer.models.inputs import check_input, check_state, check_stream
-from spikformer.validation import shown
 
 
 class SpikingNetwork(nn.Module):
@@ -71,7 +71,7 @@ class SpikingNetwork(nn.Module):
     def initial_state(self, batch_size: int) -> StreamState:
         """Every neuron at rest, for images of any size."""
         if not isinstance(batch_size, int) or batch_size < 1:
-            raise ValueError(f"batch_size must be an integer of at least 1, got {shown(batch_size)}.")
+            raise FieldError("batch_size", f"batch_size must be an integer of at least 1, got {shown(batch_size)}.")
         return StreamState(batch_size)
 
     def step(self, x: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:

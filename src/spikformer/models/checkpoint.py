@@ -24,9 +24,9 @@ from typing import IO, Any, BinaryIO, cast
 import torch
 from torch import Tensor
 
+from spikformer.errors import FileError, printable
 from spikformer.io import check_is_file
 from spikformer.pickles import Dialect, Name, RefusedError, read_pickle
-from spikformer.validation import printable
 
 _MOST_WEIGHTS = 20_000  # the largest network that is known here has 1,000
 _LARGEST_DIRECTORY = 1 << 21  # of a .zip: about as many
@@ -58,10 +58,10 @@ def read_checkpoint(path: Path) -> Mapping[str, Any]:
             loaded = {key: storages.load(value) for key, value in weights.items() if isinstance(value, _Stored)}
     except RefusedError as refused:
         what = f"asks for {printable(refused.call)}" if refused.call else printable(refused)
-        raise ValueError(f"{path} {what}; it was not loaded and nothing in it was executed.") from None
+        raise FileError(path, f"{what}; it was not loaded and nothing in it was executed.", "unsafe") from None
     except (*_DAMAGE, zipfile.BadZipFile) as error:
         reason = printable(error) or type(error).__name__
-        raise ValueError(f"{path} is damaged or not a PyTorch checkpoint ({reason}).") from None
+        raise FileError(path, f"is damaged or not a PyTorch checkpoint ({reason}).") from None
     weights.update(loaded)
     return checkpoint
 

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from spikformer.card import ModelCard, read_card
 from spikformer.config import NetworkConfig
+from spikformer.errors import FieldError, FileError, field_of, shown
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.models.registry import architecture_of, build_model, get_architecture
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
-from spikformer.validation import shown
 
 FORMAT, FORMAT_VERSION = WEIGHTS_FORMAT, WEIGHTS_VERSION
 _DTYPES = {
@@ -75,7 +75,7 @@ def load(
     """
     path = Path(path)
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-        raise ValueError(f"dtype must be a floating-point type, as torch.float32, got {shown(dtype)}.")
+        raise FieldError("dtype", f"dtype must be a floating-point type, as torch.float32, got {shown(dtype)}.")
     with open_tensors(path) as file:
         file.check_kind(FORMAT, FORMAT_VERSION)
         fields = file.json("config", dict)
@@ -83,11 +83,12 @@ def load(
             architecture = get_architecture(file.metadata.get("architecture", "spikformer"))
             config = architecture.config_type.from_dict(fields)
         except ValueError as error:
-            raise ValueError(f"{path} holds a config that this release cannot build: {error}") from None
+            problem = f"holds a config that this release cannot build: {error}"
+            raise FileError(path, problem, "unsupported", at=field_of(error)) from None
         try:
             card = read_card(file.metadata, config)
         except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error} Write it again.") from None
+            raise FileError(path, f"is damaged: {error} Write it again.", at=field_of(error)) from None
         if time_steps is not None:
             config, card = config.override(time_steps=time_steps), card.with_time_steps(time_steps)
             card.check_fits(config)
@@ -106,8 +107,10 @@ def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str)
     """A model without memory, which tensors of these shapes and dtypes fit."""
     # Checked first, so that a forged depth cannot make us build for ever.
     if config.fewest_tensors > len(tensors):
-        raise ValueError(
-            f"{source} holds {len(tensors)} tensors, fewer than the {config.fewest_tensors} or more of its config."
+        raise FileError(
+            source,
+            f"holds {len(tensors)} tensors, fewer than the {config.fewest_tensors} or more of its config.",
+            "unfit",
         )
     with torch.device("meta"):
         model = build_model(config)
@@ -117,28 +120,35 @@ def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str)
         ("holds unknown", tensors.keys() - expected.keys()),
     ):
         if names:
-            raise ValueError(f"{source} {problem} {_listed(names)}; it does not fit its config.")
+            raise FileError(source, f"{problem} {_listed(names)}; it does not fit its config.", "unfit", at=min(names))
     first = next(iter(expected))
     dtype = tensors[first].dtype
     if not dtype.is_floating_point:
-        raise ValueError(f"{source}: {first} should be of a floating-point type, is {dtype}.")
+        raise FileError(source, f": {first} should be of a floating-point type, is {dtype}.", at=first)
     for name, like in expected.items():
         shape, wanted = tensors[name].shape, dtype if like.is_floating_point() else like.dtype
         if shape != like.shape:
-            raise ValueError(
-                f"{source}: {name} should be {list(like.shape)}, is {list(shape)}; it does not fit its config."
+            raise FileError(
+                source,
+                f": {name} should be {list(like.shape)}, is {list(shape)}; it does not fit its config.",
+                "unfit",
+                at=name,
             )
         if tensors[name].dtype != wanted:
-            raise ValueError(f"{source}: {name} should be {wanted}, as its neighbours, is {tensors[name].dtype}.")
+            raise FileError(
+                source, f": {name} should be {wanted}, as its neighbours, is {tensors[name].dtype}.", at=name
+            )
     return model
 
 
 def _check_values(tensors: Mapping[str, Tensor], source: str) -> None:
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
-            raise ValueError(f"{source}: {name} holds NaN or infinity; its training went wrong before it was saved.")
+            raise FileError(
+                source, f": {name} holds NaN or infinity; its training went wrong before it was saved.", at=name
+            )
         if name.endswith("running_var") and (tensor < 0).any():
-            raise ValueError(f"{source}: {name} holds a variance below 0; it is damaged.")
+            raise FileError(source, f": {name} holds a variance below 0; it is damaged.", at=name)
 
 
 def _filled(model: SpikingNetwork, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
@@ -167,11 +177,18 @@ def read_tensor(file: TensorFile, name: str, device: str = "cpu") -> Tensor:
     """A tensor in memory of its own, aligned as PyTorch's are; on `meta` its shape and dtype alone."""
     entry = file.entries[name]
     if entry.dtype not in _DTYPES:
-        raise ValueError(f"{file.path}: {shown(name)} is {entry.dtype}, expected one of {', '.join(_DTYPES)}.")
+        raise FileError(
+            file.path,
+            f": {shown(name)} is {entry.dtype}, expected one of {', '.join(_DTYPES)}.",
+            "unsupported",
+            at=name,
+        )
     try:
         tensor = torch.empty(entry.shape, dtype=_DTYPES[entry.dtype], device=device)
     except RuntimeError:  # a sparse file may be larger than memory
-        raise ValueError(f"{file.path}: {shown(name)} {list(entry.shape)} does not fit into memory.") from None
+        raise FileError(
+            file.path, f": {shown(name)} {list(entry.shape)} does not fit into memory.", "too_large", at=name
+        ) from None
     if device == "cpu":
         file.read_into(name, tensor.view(torch.int16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy())
     return tensor

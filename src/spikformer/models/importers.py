@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from spikformer.config import NetworkConfig
+from spikformer.errors import FieldError, FileError, printable
 from spikformer.io import check_is_file
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.checkpoint import read_checkpoint, weights_in
@@ -29,8 +30,9 @@ from spikformer.models.official_names import NAMINGS as IN_ONE_WIDTH
 from spikformer.models.official_names import Naming
 from spikformer.models.residual_names import RESIDUAL_NAMINGS, ResidualNaming, without_wrappers
 from spikformer.presets import get_preset
-from spikformer.validation import printable
 
+STATE_DICT = "The state dict"
+"""What messages call weights that are in no file."""
 logger = logging.getLogger(__name__)
 
 AnyNaming = Naming | ResidualNaming
@@ -67,7 +69,7 @@ def from_official(
 
     A .pth file is read by `checkpoint`, in at most four times its size of memory; nothing in it is executed.
     """
-    name = "The state dict" if isinstance(source, Mapping) else str(source)
+    name = STATE_DICT if isinstance(source, Mapping) else str(source)
     checkpoint = source if isinstance(source, Mapping) else _read(Path(source))
     arguments = vars(checkpoint["args"]) if isinstance(checkpoint.get("args"), argparse.Namespace) else {}
     arguments = {key: value for key, value in arguments.items() if type(value) is int}
@@ -98,12 +100,13 @@ def from_official(
         sizes["qkv_bias"] = "blocks.0.attention.query.linear.bias" in tensors
     if batch_leak:
         if not hasattr(like, "batch_leak"):
-            raise ValueError(f"{name} is of {naming.title}, which has no batch leak; batch_leak is for QKFormer.")
+            message = f"{name} is of {naming.title}, which has no batch leak; batch_leak is for QKFormer."
+            raise FieldError("batch_leak", message)
         sizes["batch_leak"] = True
     try:
         like = like.override(**neutral | sizes)
-    except ValueError as error:
-        raise ValueError(f"{name} has sizes that no network can have: {error}") from None
+    except FieldError as error:
+        raise FileError(name, f"has sizes that no network can have: {error}", at=error.field) from None
     config = like.override(
         **untold,
         time_steps=trained_steps if time_steps is None else time_steps,
@@ -112,14 +115,14 @@ def from_official(
     return assemble(config, tensors, name)
 
 
-def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> AnyNaming:
+def recognise(state: Mapping[str, Tensor], name: str = STATE_DICT) -> AnyNaming:
     """The naming of a checkpoint's tensors."""
     names = {without_wrappers(key) for key in state}
     for naming in NAMINGS:
         if all(sign in names for sign in naming.signs):
             return naming.fitted(state) if isinstance(naming, Naming) else naming
     known = ", ".join(naming.title for naming in NAMINGS)
-    raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {known}.")
+    raise FileError(name, f"is not a checkpoint of a network that is known here by its names: {known}.", "foreign")
 
 
 def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], name: str) -> Any:
@@ -128,8 +131,8 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
     if wanted is not None:
         config = get_preset(wanted).config
         if not any(_same_mathematics(config, other) for other in known.values()):
-            raise ValueError(
-                f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
+            raise FieldError(
+                "preset", f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
             )
         return config
     for fields in (("in_channels", "num_classes", "embed_dim"), ("in_channels", "num_classes"), ("in_channels",), ()):
@@ -142,9 +145,10 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
             break
     first, *others = fitting.values()
     if not all(_same_mathematics(first, other) for other in others):
-        raise ValueError(
+        raise FieldError(
+            "preset",
             f"{name} fits several networks that compute differently; pass preset= (--preset) with one of "
-            f"{', '.join(fitting)}."
+            f"{', '.join(fitting)}.",
         )
     return first
 
@@ -163,15 +167,16 @@ def _check_heads(
     name: str,
 ) -> None:
     if num_heads is None:
-        raise ValueError(f"{name} does not tell the number of its heads; pass num_heads= (--num-heads).")
+        raise FieldError("num_heads", f"{name} does not tell the number of its heads; pass num_heads= (--num-heads).")
     mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
     told = fixed or arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
     if told != num_heads:
-        raise ValueError(f"{name} was trained with num_heads={told}, got num_heads={num_heads}.")
+        raise FieldError("num_heads", f"{name} was trained with num_heads={told}, got num_heads={num_heads}.")
     if num_heads < 1 or embed_dim % num_heads:
-        raise ValueError(
+        raise FieldError(
+            "num_heads",
             f"{name} has width {embed_dim}, which cannot be divided by num_heads={num_heads}; "
-            "give the number of heads it was trained with."
+            "give the number of heads it was trained with.",
         )
 
 
@@ -190,8 +195,10 @@ def _sizes(naming: AnyNaming, tensors: Mapping[str, Tensor], name: str) -> dict[
     """The fields of a config that weights tell."""
     try:
         return naming.sizes(tensors)
-    except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
-        raise ValueError(f"{name} lacks what tells its sizes ({error}).") from None
+    except KeyError as error:
+        raise FileError(name, f"lacks what tells its sizes ({error}).", at=error.args[0]) from None
+    except (IndexError, ValueError, TypeError, ZeroDivisionError) as error:
+        raise FileError(name, f"lacks what tells its sizes ({error}).") from None
 
 
 def _size_by_position(state: Mapping[str, Tensor], preset: NetworkConfig, name: str) -> int | None:
@@ -200,7 +207,7 @@ def _size_by_position(state: Mapping[str, Tensor], preset: NetworkConfig, name: 
         return None
     shape = state["pos_embed"].shape
     if len(shape) != 3:
-        raise ValueError(f"{name}: pos_embed should be [1, N, D], is {list(shape)}.")
+        raise FileError(name, f": pos_embed should be [1, N, D], is {list(shape)}.", "unfit", at="pos_embed")
     side = math.isqrt(shape[1])
     return side * preset.patch_size if side * side == shape[1] else None
 
@@ -208,19 +215,23 @@ def _size_by_position(state: Mapping[str, Tensor], preset: NetworkConfig, name: 
 def _state_dict(checkpoint: Mapping[str, Any], name: str) -> dict[str, Tensor]:
     state = weights_in(checkpoint)
     if not isinstance(state, Mapping) or not state or not all(isinstance(x, Tensor) for x in state.values()):
-        raise ValueError(
-            f"{name} holds no weights: expected tensors by name, or an entry state_dict, model or net of them."
+        raise FileError(
+            name, "holds no weights: expected tensors by name, or an entry state_dict, model or net of them.", "empty"
         )
     for key, tensor in state.items():
         if len(str(key)) > _LONGEST_NAME or not str(key).isprintable():
-            raise ValueError(f"{name} holds a tensor called {printable(key)}; it is damaged or not a checkpoint.")
+            raise FileError(
+                name, f"holds a tensor called {printable(key)}; it is damaged or not a checkpoint.", "unsafe"
+            )
         if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
-            raise ValueError(f"{name}: {key} has no plain values; convert it with .to_dense() or .dequantize().")
+            problem = f": {key} has no plain values; convert it with .to_dense() or .dequantize()."
+            raise FileError(name, problem, "unsupported", at=key)
         if tensor.nbytes > tensor.untyped_storage().nbytes():
-            raise ValueError(f"{name}: {key} is expanded to {list(tensor.shape)}; make it .contiguous().")
+            problem = f": {key} is expanded to {list(tensor.shape)}; make it .contiguous()."
+            raise FileError(name, problem, "too_large", at=key)
     names = {without_wrappers(str(key)): tensor for key, tensor in state.items()}
     if len(names) < len(state):
-        raise ValueError(f"{name} holds tensors whose names differ in 'module.' alone; it is not one network's.")
+        raise FileError(name, "holds tensors whose names differ in 'module.' alone; it is not one network's.", "unfit")
     return names
 
 

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from spikformer.config import NetworkConfig, check_frame, check_frames
+from spikformer.errors import FieldError, InputError
 from spikformer.layers.time import StreamState
 
 
 def check_input(x: Tensor, config: NetworkConfig, weight: Tensor) -> None:
     """Static images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size and dtype."""
     if not isinstance(x, Tensor):
-        raise ValueError(f"Expected a torch.Tensor, got {type(x).__name__}; convert it with torch.as_tensor.")
+        raise InputError("type", "a torch.Tensor", type(x).__name__, "convert it with torch.as_tensor")
     if not torch.jit.is_tracing():
         check_frames(x.shape, config)
     else:
@@ -32,17 +33,19 @@ def check_input(x: Tensor, config: NetworkConfig, weight: Tensor) -> None:
 def check_stream(x: Tensor, config: NetworkConfig, weight: Tensor, training: bool) -> None:
     """One frame [B, C, H, W]."""
     if config.mixes_samples:
-        raise ValueError(
+        raise FieldError(
+            "batch_leak",
             f"step cannot run {config.title} as configured: the samples of its batches depend on each other; build it "
-            "with batch_leak=False."
+            "with batch_leak=False.",
         )
     if training:
-        raise ValueError(
-            "step needs a model in eval mode: batch statistics of one step are not those of all; call eval()."
+        raise FieldError(
+            "training",
+            "step needs a model in eval mode: batch statistics of one step are not those of all; call eval().",
         )
     if not isinstance(x, Tensor) or x.ndim != 4:
         given = list(x.shape) if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(f"step expects one frame [B, C, H, W], got {given}.")
+        raise FieldError("dimensions", f"step expects one frame [B, C, H, W], got {given}.")
     check_frame(x.shape, config)
     _check_values(x, weight)
 
@@ -50,22 +53,24 @@ def check_stream(x: Tensor, config: NetworkConfig, weight: Tensor, training: boo
 def check_state(state: StreamState, batch_size: int) -> None:
     """A state of as many samples as the frame; neurons compare the shapes of their voltages."""
     if not isinstance(state, StreamState):
-        raise ValueError(f"step expects a StreamState, got {type(state).__name__}; make one with initial_state.")
+        raise FieldError(
+            "state", f"step expects a StreamState, got {type(state).__name__}; make one with initial_state."
+        )
     if state.batch_size != batch_size:
-        raise ValueError(
+        raise FieldError(
+            "state",
             f"The state is for {state.batch_size} samples, the frame has {batch_size}; "
-            "make one with initial_state(batch_size)."
+            "make one with initial_state(batch_size).",
         )
 
 
 def _check_values(x: Tensor, weight: Tensor) -> None:
     if x.device != weight.device:
-        raise ValueError(f"Expected the input on {weight.device}, where the model is, got {x.device}; use x.to().")
+        raise InputError("device", f"the input on {weight.device}, where the model is", x.device, "use x.to()")
     if x.dtype != weight.dtype and not _autocast_takes(x):
         scale = "" if x.dtype.is_floating_point else " and scale it as in training"
-        raise ValueError(
-            f"Expected {weight.dtype}, the model's dtype, got {x.dtype}; convert with x.to({weight.dtype}){scale}."
-        )
+        fix = f"convert with x.to({weight.dtype}){scale}"
+        raise InputError("dtype", f"{weight.dtype}, the model's dtype", x.dtype, fix)
     if _finite_checks:
         check_finite(x)
 
@@ -88,7 +93,7 @@ def check_finite(x: Tensor) -> None:
     """Raise ValueError where an input holds NaN or infinity."""
     if not torch.isfinite(x).all():
         kind = "NaN" if torch.isnan(x).any() else "infinity"
-        raise ValueError(f"Expected finite inputs, got {kind}; check the data and its normalisation.")
+        raise InputError("values", "finite inputs", kind, "check the data and its normalisation")
 
 
 def _autocast_takes(x: Tensor) -> bool:

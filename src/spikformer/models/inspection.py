@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from spikformer.errors import FieldError
 from spikformer.layers.conv import Conv2d
 from spikformer.layers.linear import Linear
 from spikformer.layers.sync_norm import SyncedBatchNorm
@@ -30,7 +31,7 @@ def unwrap(model: nn.Module, caller: str) -> SpikingNetwork:
     while not isinstance(model, SpikingNetwork):
         inner = getattr(model, "_orig_mod", getattr(model, "module", None))
         if inner is None:
-            raise ValueError(f"{caller} expects a network of this package, got {type(model).__name__}.")
+            raise FieldError("model", f"{caller} expects a network of this package, got {type(model).__name__}.")
         model = inner
     return model
 
@@ -47,6 +48,17 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
+@contextmanager
+def resized(model: SpikingNetwork, time_steps: int, image_size: tuple[int, int] | None) -> Iterator[None]:
+    """Other time steps and another image size inside; the layers of most networks take any."""
+    config = model.config
+    model.config = config.override(time_steps=time_steps, image_size=image_size)
+    try:
+        yield
+    finally:
+        model.config = config
+
+
 def check_as_configured(model: SpikingNetwork, caller: str) -> None:
     """Raise unless a model is what its config builds, so that config and weights say all there is to know of it.
 
@@ -59,9 +71,10 @@ def check_as_configured(model: SpikingNetwork, caller: str) -> None:
     for name in names:
         problem = _difference(found.get(name), expected.get(name))
         if problem:
-            raise ValueError(
+            raise FieldError(
+                name or "model",
                 f"{caller} needs a network as its config builds it, but {name or 'the model'} {problem}; undo that, or "
-                "keep the network in PyTorch."
+                "keep the network in PyTorch.",
             )
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spikformer.config import NetworkConfig
+from spikformer.errors import FieldError, UnknownNameError
 from spikformer.models.base import SpikingNetwork
 from spikformer.presets import get_preset
-from spikformer.validation import did_you_mean, shown
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ def register_architecture(name: str, build: Callable[[Any], SpikingNetwork], con
     """Let files, presets and recipes name an architecture; from outside the package, too."""
     for other in _ARCHITECTURES.values():
         if other.config_type is config_type and other.name != name:
-            raise ValueError(
-                f"{config_type.__name__} is the config of {other.name!r}; derive a config of its own for {name!r}."
+            raise FieldError(
+                "config_type",
+                f"{config_type.__name__} is the config of {other.name!r}; derive a config of its own for {name!r}.",
             )
     _ARCHITECTURES[name] = Architecture(name, build, config_type)
 
 
 def get_architecture(name: str) -> Architecture:
     if name not in _ARCHITECTURES:
-        hint = did_you_mean(name, _ARCHITECTURES, f"known are {', '.join(_ARCHITECTURES)}.")
-        raise ValueError(f"There is no architecture {shown(name)}; {hint}")
+        raise UnknownNameError("architecture", name, _ARCHITECTURES)
     return _ARCHITECTURES[name]
 
 
@@ -49,7 +49,9 @@ def architecture_of(config: NetworkConfig) -> Architecture:
     for architecture in _ARCHITECTURES.values():
         if architecture.config_type is type(config):
             return architecture
-    raise ValueError(f"No architecture has a {type(config).__name__}; register it with register_architecture.")
+    raise FieldError(
+        "config", f"No architecture has a {type(config).__name__}; register it with register_architecture."
+    )
 
 
 def build_model(config: NetworkConfig) -> SpikingNetwork:

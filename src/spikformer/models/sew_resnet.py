@@ -36,7 +36,8 @@ class SEWResNet(SpikingNetwork):
         )
         self.stages = Stage(Stage(blocks) for blocks in _stages(config))
         for module in self.modules():
-            if isinstance(module, nn.Conv2d):
+            # On "meta" there is nothing to fill, and PyTorch would import its compiler for it: seconds of every load.
+            if isinstance(module, nn.Conv2d) and not module.weight.is_meta:
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
         if config.zero_init:
             self._start_as_identity()

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from spikformer.config import Surrogate
+from spikformer.errors import FieldError
 
 SurrogateGradient = Callable[[Tensor], Tensor]
 """H − V_th to the derivative that stands in for that of Θ."""
@@ -41,15 +42,16 @@ class Dynamics:
 
     def __post_init__(self) -> None:
         if self.v_threshold <= self.rest:
-            raise ValueError(
+            raise FieldError(
+                "v_threshold",
                 f"v_threshold must be above v_reset ({self.v_reset}), got {self.v_threshold}: "
-                "a neuron at rest would never stop firing."
+                "a neuron at rest would never stop firing.",
             )
         if not callable(self.surrogate) and self.surrogate not in get_args(Surrogate):
             names = ", ".join(get_args(Surrogate))
-            raise ValueError(f"surrogate must be one of {names} or a function, got {self.surrogate!r}.")
+            raise FieldError("surrogate", f"surrogate must be one of {names} or a function, got {self.surrogate!r}.")
         if self.alpha <= 0:
-            raise ValueError(f"alpha must be above 0, got {self.alpha}.")
+            raise FieldError("alpha", f"alpha must be above 0, got {self.alpha}.")
 
     @property
     def rest(self) -> float:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.config import NetworkConfig, Surrogate, add_choice
+from spikformer.errors import FieldError
 from spikformer.neurons.functional import Dynamics, SurrogateGradient
 from spikformer.neurons.multistep import multistep
 
@@ -92,7 +93,7 @@ class LIF(_LeakyNeuron):
 
     def _hold(self, tau: float) -> None:
         if tau < 1:
-            raise ValueError(f"tau must be at least 1, got {tau}: a smaller one would overshoot its input.")
+            raise FieldError("tau", f"tau must be at least 1, got {tau}: a smaller one would overshoot its input.")
         self.tau = tau
 
     def gain(self) -> float:
@@ -107,7 +108,7 @@ class PLIF(_LeakyNeuron):
 
     def _hold(self, tau: float) -> None:
         if tau <= 1:
-            raise ValueError(f"tau must be above 1 for PLIF, got {tau}: 1/τ = σ(w) never reaches 1.")
+            raise FieldError("tau", f"tau must be above 1 for PLIF, got {tau}: 1/τ = σ(w) never reaches 1.")
         self.gain_logit = nn.Parameter(torch.tensor(-math.log(tau - 1)))
 
     def gain(self) -> Tensor:

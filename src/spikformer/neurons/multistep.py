@@ -15,6 +15,7 @@ from torch import Tensor
 from torch._C._functorch import TransformType, get_interpreter_stack
 from torch.autograd import forward_ad
 
+from spikformer.errors import FieldError
 from spikformer.neurons import reference
 from spikformer.neurons.functional import Dynamics, empty_over_time
 
@@ -89,14 +90,16 @@ def kernels_for(current: Tensor, dynamics: Dynamics) -> ModuleType:
 def _check(current: Tensor, initial: Tensor | None) -> None:
     tracing = torch.jit.is_tracing()  # when sizes are unknown
     if not current.is_floating_point() or (not tracing and len(current) == 0):
-        raise ValueError(
+        raise FieldError(
+            "current",
             "A neuron expects floating-point currents [T, …] of at least one step, "
-            f"got {current.dtype} {list(current.shape)}."
+            f"got {current.dtype} {list(current.shape)}.",
         )
     if initial is not None and not tracing and initial.shape != current.shape[1:]:
-        raise ValueError(
+        raise FieldError(
+            "initial",
             f"Expected a voltage {list(current.shape[1:])} for currents {list(current.shape)}, "
-            f"got {list(initial.shape)}; start from None, or from the voltage that the last call returned."
+            f"got {list(initial.shape)}; start from None, or from the voltage that the last call returned.",
         )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from spikformer.errors import UnknownNameError
 from spikformer.paper import PaperRow
-from spikformer.validation import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,5 @@ def list_models(pattern: str = "*") -> list[str]:
 def get_preset(name: str) -> Preset:
     """The preset of that name; a misspelt one is answered with the nearest."""
     if name not in PRESETS:
-        hint = did_you_mean(name, PRESETS, "`spikformer models` lists them.")
-        raise ValueError(f"There is no model {name!r}; {hint}")
+        raise UnknownNameError("model", name, PRESETS, "`spikformer models` lists them.")
     return PRESETS[name]()

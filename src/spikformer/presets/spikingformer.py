@@ -24,19 +24,19 @@ def _imagenet(depth: int, embed_dim: int) -> SpikingformerConfig:
 
 @preset
 def spikingformer_8_384_imagenet() -> Preset:
-    """Spikingformer-8-384: 16.81 M parameters, T = 4, 72.45 % top-1."""
+    """Spikingformer-8-384: 16.81 M parameters, T = 4, 72.45 % top-1, 3.88 G OPs, 4.69 mJ."""
     return Preset(_imagenet(8, 384), ROWS["spikingformer_8_384_imagenet"])
 
 
 @preset
 def spikingformer_8_512_imagenet() -> Preset:
-    """Spikingformer-8-512: 29.68 M parameters, T = 4, 74.79 % top-1."""
+    """Spikingformer-8-512: 29.68 M parameters, T = 4, 74.79 % top-1, 6.52 G OPs, 7.46 mJ."""
     return Preset(_imagenet(8, 512), ROWS["spikingformer_8_512_imagenet"])
 
 
 @preset
 def spikingformer_8_768_imagenet() -> Preset:
-    """Spikingformer-8-768: 66.34 M parameters, T = 4, 75.85 % top-1."""
+    """Spikingformer-8-768: 66.34 M parameters, T = 4, 75.85 % top-1, 12.54 G OPs, 13.68 mJ."""
     return Preset(_imagenet(8, 768), ROWS["spikingformer_8_768_imagenet"])
 
 

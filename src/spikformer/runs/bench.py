@@ -19,6 +19,7 @@ from spikformer.data import DataSet
 from spikformer.engine import Engine, OpProfile, compile_engine
 from spikformer.engine.autotune import KINDS, density_thresholds
 from spikformer.engine.native import usable_threads
+from spikformer.errors import FieldError
 from spikformer.io import keep_freed_memory
 from spikformer.models import SpikingNetwork
 from spikformer.runs.evaluate import open_evaluated
@@ -71,12 +72,12 @@ def bench(
     on_size  called with 1 after each batch size, for a progress bar
     """
     if not batch_sizes or min(batch_sizes) < 1:
-        raise ValueError(f"batch_sizes must be integers of at least 1, got {tuple(batch_sizes)}.")
+        raise FieldError("batch_sizes", f"batch_sizes must be integers of at least 1, got {tuple(batch_sizes)}.")
     if not 0 < seconds < float("inf"):
-        raise ValueError(f"seconds must be above 0, got {seconds}.")
+        raise FieldError("seconds", f"seconds must be above 0, got {seconds}.")
     threads = usable_threads() if threads is None else threads
     if threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}.")
+        raise FieldError("threads", f"threads must be at least 1, got {threads}.")
     network, opened = open_evaluated(model, data)
     if isinstance(network, Engine):
         network = network.with_threads(threads)
@@ -87,7 +88,7 @@ def bench(
     for size in batch_sizes:
         inputs = next(prepared_batches(opened, "test", size, size), None)
         if inputs is None or inputs.shape[1 if opened.events else 0] < size:
-            raise ValueError(f"{opened.name} has fewer than {size} samples for test that can be read.")
+            raise FieldError("batch_sizes", f"{opened.name} has fewer than {size} samples for test that can be read.")
         speeds.append(measure_speed(partial(answer, inputs), size, seconds))
         on_size(1)
     if not isinstance(network, Engine):

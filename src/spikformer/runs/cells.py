@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from spikformer.analysis.ablation import CellResult, Grid, Line, Outcome, Variant, summarise
+from spikformer.errors import FileError, UnknownNameError
 from spikformer.io import read_json, write_atomically
 from spikformer.runs.folder import Run
 from spikformer.training.recipe import Recipe, flat_settings
-from spikformer.validation import did_you_mean
 from spikformer.visualise.accuracy import ablation_figure
 from spikformer.visualise.costs import cost_figure
 from spikformer.visualise.style import save_figure
@@ -63,17 +63,21 @@ class Cell:
         else:
             return
         if recipe != self.recipe:
-            raise ValueError(f"{self.folder} is a run of {recipe}, not of {self.recipe}; choose another --output.")
+            raise FileError(
+                self.folder, f"is a run of {recipe}, not of {self.recipe}; choose another --output.", "unfit"
+            )
         try:
             began = Recipe.from_dict(settings)  # with the defaults of settings that an earlier version did not have
         except ValueError as error:
-            raise ValueError(f"{self.folder} has settings that this version cannot use: {error}") from None
+            raise FileError(self.folder, f"has settings that this version cannot use: {error}", "unsupported") from None
         ours, theirs = flat_settings(self.settings.to_dict()), flat_settings(began.to_dict())
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
             began_with = ", ".join(f"{name} {theirs.get(name)}" for name in changed)
-            raise ValueError(
-                f"{self.folder} was started with {began_with}; use the same settings, or choose another --output."
+            raise FileError(
+                self.folder,
+                f"was started with {began_with}; use the same settings, or choose another --output.",
+                "unfit",
             )
 
     def _read_result(self) -> dict[str, Any] | None:
@@ -87,7 +91,7 @@ class Cell:
             if found["outcome"] not in get_args(Outcome) or not all(map(_is_number, found["figures"].values())):
                 raise TypeError
         except (OSError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{path} is damaged; remove it, and the cell resumes from its saved state.") from None
+            raise FileError(path, "is damaged; remove it, and the cell resumes from its saved state.") from None
         return {name: found[name] for name in _RESULT_TYPES}
 
 
@@ -111,8 +115,7 @@ class AblationFolder:
         names = [variant.name for variant in self.variants]
         for word in only:
             if word not in names:
-                hint = did_you_mean(word, names, f"choose from {', '.join(names)}.")
-                raise ValueError(f"There is no variant {word!r} of {self.grid}; {hint}")
+                raise UnknownNameError("variant", word, names)
         rows = [variant for variant in self.variants if not only or variant.name in only]
         return [self._cell(row, seed) for seed in dict.fromkeys(seeds) for row in rows]
 
@@ -133,12 +136,13 @@ class AblationFolder:
             try:
                 began = dict(read_json(path))
             except (OSError, TypeError, ValueError):
-                raise ValueError(f"{path} is damaged; remove it, or choose another --output.") from None
+                raise FileError(path, "is damaged; remove it, or choose another --output.") from None
             for name, value in self._common().items():
                 if began.get(name) != value:
-                    raise ValueError(
-                        f"{self.path} was started with {name} {began.get(name)!r}, not {value!r}; choose another "
-                        "--output."
+                    raise FileError(
+                        self.path,
+                        f"was started with {name} {began.get(name)!r}, not {value!r}; choose another --output.",
+                        "unfit",
                     )
         for cell in self.existing():
             cell.check_settings()

@@ -13,6 +13,7 @@ from torch import nn
 from spikformer.data import DataSet
 from spikformer.data.splits import spread_samples
 from spikformer.engine import Engine
+from spikformer.errors import FieldError
 from spikformer.models.inspection import unwrap
 from spikformer.runs.trained import data_path, load_answering, open_data
 from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate_answers
@@ -33,6 +34,7 @@ def evaluate(
     batch_size: int = 128,
     workers: int = 0,
     strict: bool = False,
+    tta: bool = False,
     accelerator: Accelerator | None = None,
     on_batch: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
@@ -41,20 +43,23 @@ def evaluate(
         model        a network, an engine, or the path of either or of a run folder
         data         a data set, or where its files are; by default those that the run was trained on
         max_samples  measure at most so many, taken from all over the split
+        tta          also answer by the mean over shifted and mirrored views, in `Evaluation.tta_top1`
         accelerator  where to compute; a network in memory stays on its device by default
 
     A network of your own needs a card that names its data set, or `data` as a data set.
     """
     for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("max_samples", max_samples, 1)):
         if value is not None and value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}.")
+            raise FieldError(name, f"{name} must be at least {least}, got {value}.")
     network, opened = open_evaluated(model, data)
     if max_samples is not None:
         opened = opened.with_split(split, spread_samples(opened.split(split), max_samples))
-    options = EvalOptions(batch_size=batch_size, workers=workers, strict=strict, on_batch=on_batch)
+    options = EvalOptions(batch_size=batch_size, workers=workers, strict=strict, tta=tta, on_batch=on_batch)
     if isinstance(network, Engine):
         if accelerator == "gpu":
-            raise ValueError("An engine runs on the CPU; leave the accelerator out, or evaluate the weights instead.")
+            raise FieldError(
+                "accelerator", "An engine runs on the CPU; leave the accelerator out, or evaluate the weights instead."
+            )
         engine = network
 
         def answer(inputs: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from types import NoneType
 from typing import Any
 
 from spikformer.card import Result
+from spikformer.errors import FileError
 from spikformer.io import read_bounded, read_json
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import SavedState, load_state
@@ -44,6 +45,8 @@ class Description:
     launch: str | None
     """torchrun's id of the command."""
     settings: dict[str, Any]
+    teacher: str | None = None
+    """Weights that it learns from, if it does."""
 
 
 _TYPES: dict[str, Any] = {
@@ -53,7 +56,9 @@ _TYPES: dict[str, Any] = {
     "num_train_samples": int,
     "launch": (str, NoneType),
     "settings": dict,
+    "teacher": (str, NoneType),
 }
+_LATER_THAN_0_1: dict[str, Any] = {"teacher": None}
 
 
 @dataclass(frozen=True)
@@ -151,14 +156,14 @@ class Run:
     @property
     def description(self) -> Description:
         try:
-            content = read_json(self._description_file)
+            content = _LATER_THAN_0_1 | read_json(self._description_file)
             values = {name: content[name] for name in _TYPES}
             if not all(isinstance(values[name], kind) for name, kind in _TYPES.items()):
                 raise TypeError
             if not all(isinstance(name, str) for name in values["class_names"]):
                 raise TypeError
         except (OSError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{self._description_file} is missing or damaged; `spikformer train` writes it.") from None
+            raise FileError(self._description_file, "is missing or damaged; `spikformer train` writes it.") from None
         return Description(**values)
 
     @property
@@ -167,7 +172,8 @@ class Run:
         try:
             return Recipe.from_dict(self.description.settings)
         except ValueError as error:
-            raise ValueError(f"{self._description_file} has settings that this version cannot use: {error}") from None
+            problem = f"has settings that this version cannot use: {error}"
+            raise FileError(self._description_file, problem, "unsupported") from None
 
     @property
     def metrics(self) -> Metrics:
@@ -184,9 +190,9 @@ class Run:
             if not all(_is_metric(name, value) for row in rows for name, value in row.items()):
                 raise ValueError
         except (KeyError, TypeError, ValueError, csv.Error):
-            raise ValueError(f"{path} is damaged; `spikformer train` writes it.") from None
+            raise FileError(path, "is damaged; `spikformer train` writes it.") from None
         if not rows or epochs != list(range(1, len(rows) + 1)):
-            raise ValueError(f"{path} is damaged: it should have a row for each epoch, starting at 1.")
+            raise FileError(path, "is damaged: it should have a row for each epoch, starting at 1.")
         return rows
 
     @property
@@ -197,7 +203,7 @@ class Run:
         try:
             return Results.from_dict(read_json(self.results_file))
         except (OSError, KeyError, TypeError, ValueError):
-            raise ValueError(f"{self.results_file} is damaged; `spikformer train --resume` writes it again.") from None
+            raise FileError(self.results_file, "is damaged; `spikformer train --resume` writes it again.") from None
 
     def results_to_dict(self, results: Results) -> dict[str, Any]:
         """As plain data, with the paths of the weights and without figures that there are none of."""

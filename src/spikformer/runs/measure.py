@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from spikformer.analysis.energy import measure_energy
-from spikformer.analysis.recorder import Record, record
+from spikformer.analysis.recorder import Record, mapped_layers, record
 from spikformer.data import DataSet, read_sample
+from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.runs.folder import Run
 from spikformer.runs.trained import data_path, load_trained, open_data
 from spikformer.training import choose_device, is_silent
-from spikformer.visualise.attention import received_attention, to_grid
+from spikformer.visualise.attention import BlockMaps, Shown, to_grid
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -118,7 +119,9 @@ def watch_samples(model: SpikingNetwork, data: DataSet, split: str, places: Sequ
     samples = data.split(split)
     for place in places:
         if not 0 <= place < len(samples):
-            raise ValueError(f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}.")
+            raise FieldError(
+                "place", f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}."
+            )
         label = data.class_names[int(samples.labels[place])]
         sample = samples[place]
         inputs = data.preprocessing.to_inputs(sample[None])
@@ -169,11 +172,18 @@ def _can_be_read(samples: Any, place: int) -> bool:
     return True
 
 
-def attention_grids(model: SpikingNetwork, watched: Watched, head: int | None = None) -> np.ndarray:
-    """How much every patch is looked at, [blocks, T, n_h, n_w]; where attention has a sign, how much it weighs."""
-    size = watched.sample.shape[-2:]
-    height, width = (edge // model.config.patch_size for edge in size)
+_MASKED: dict[str, Shown] = {"query": "masked Q", "key": "masked K", "value": "masked V"}
+
+
+def attention_maps(model: SpikingNetwork, watched: Watched, head: int | None = None) -> list[BlockMaps]:
+    """What every block that has attention attends to: see `Record.token_maps`, of one head or the mean of all."""
     heads = slice(None) if head is None else slice(head - 1, head)
-    maps = (attention.maps()[:, 0, heads].abs().float() for attention in watched.seen.attentions.values())
-    by_block = [each.numpy(force=True) for each in maps]
-    return np.stack([[to_grid(received_attention(step), height, width) for step in steps] for steps in by_block])
+    numbers = {layer: block for block, layer in mapped_layers(model).items()}
+    height, width = watched.sample.shape[-2:]
+    maps = []
+    for layer, found in watched.seen.token_maps().items():
+        tokens = found[:, 0, heads].float().mean(1).numpy(force=True)  # [T, N]
+        mask = watched.seen.masks.get(layer)
+        shown: Shown = "attention" if mask is None else "mask" if mask.over_tokens else _MASKED[mask.operand]
+        maps.append(BlockMaps(numbers[layer], shown, to_grid(tokens, height, width)))
+    return maps

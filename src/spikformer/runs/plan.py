@@ -10,6 +10,7 @@ from torch import nn
 
 from spikformer.data import DataOptions, DataSet, open_for_model, options_of
 from spikformer.data.splits import spread_samples
+from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.runs.folder import Run
@@ -22,6 +23,7 @@ from spikformer.training.recipes import DEFAULT, get_recipe
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+_TEACHERS_SHARE = 0.5
 _DECIDED_BY_DATA = {"model.num_classes", "model.in_channels"}
 
 
@@ -36,6 +38,7 @@ class Plan:
     data: Path | DataSet | None
     writer: RunWriter
     resume: bool
+    teacher: Path | None = None
 
     @property
     def overridden(self) -> set[str]:
@@ -49,25 +52,31 @@ def make_plan(
     *,
     resume: bool,
     overrides: dict[str, Any],
+    teacher: str | Path | None = None,
 ) -> Plan:
     data = Path(data) if isinstance(data, str) else data
     if isinstance(recipe, Recipe):
         name, published = "custom", recipe
         if output is None:
-            raise ValueError("A recipe without a name needs an output folder; pass output=….")
+            raise FieldError("output", "A recipe without a name needs an output folder; pass output=….")
     else:
         name = recipe or DEFAULT
         published = get_recipe(name)
     writer = RunWriter(output if output is not None else Path("runs") / name)
     if not resume and not _restarted(writer):
-        return Plan(name, published, published.override(**overrides), data, writer, resume=False)
+        planned = published.override(**_with_share(published, overrides, teacher))
+        return Plan(name, published, planned, data, writer, resume=False, teacher=_as_path(teacher))
     writer.check_saved()
     began, own = writer.description, writer.recipe
     if recipe is not None and name != began.recipe:
-        raise ValueError(f"The run in {writer.path} is one of {began.recipe}, not {name}; leave the recipe out.")
+        raise FieldError(
+            "recipe", f"The run in {writer.path} is one of {began.recipe}, not {name}; leave the recipe out."
+        )
     longer = overrides.pop("epochs", own.epochs)
     if longer < own.epochs:
-        raise ValueError(f"The run in {writer.path} has {own.epochs} epochs, got {longer}; it can only have more.")
+        raise FieldError(
+            "epochs", f"The run in {writer.path} has {own.epochs} epochs, got {longer}; it can only have more."
+        )
     began_with, asked_for = (flat_settings(each.to_dict()) for each in (own, own.override(**overrides)))
     changed = [name for name, value in began_with.items() if asked_for.get(name) != value]
     if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
@@ -77,7 +86,20 @@ def make_plan(
         )
     where = data if data is not None else (Path(began.data) if began.data else None)
     published = own if isinstance(recipe, Recipe) or began.recipe == "custom" else get_recipe(began.recipe)
-    return Plan(began.recipe, published, own.override(epochs=longer), where, writer, resume=True)
+    taught = _as_path(teacher if teacher is not None else began.teacher)
+    return Plan(began.recipe, published, own.override(epochs=longer), where, writer, resume=True, teacher=taught)
+
+
+def _as_path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _with_share(published: Recipe, overrides: dict[str, Any], teacher: str | Path | None) -> dict[str, Any]:
+    """A teacher's answers count half unless the recipe, or the user, says otherwise."""
+    share = overrides.get("distillation", published.distillation)
+    if teacher is None and share:
+        raise FieldError("teacher", "This recipe learns from a teacher; give its weights with --teacher.")
+    return overrides if teacher is None or share else overrides | {"distillation": _TEACHERS_SHARE}
 
 
 def _restarted(run: Run) -> bool:
@@ -89,11 +111,15 @@ def open_planned(plan: Plan, fabric: Fabric) -> tuple[Recipe, DataSet]:
     """The data in the model's form, and the recipe with a model for as many classes and channels."""
     recipe, overridden = plan.recipe, plan.overridden
     if "validation_share" in overridden and "validation_share" not in options_of(recipe.data_set):
-        raise ValueError(f"{recipe.data_set} has a validation split of its own; leave validation_share out.")
+        raise FieldError(
+            "validation_share", f"{recipe.data_set} has a validation split of its own; leave validation_share out."
+        )
     if isinstance(plan.data, DataSet):
         data = plan.data
         if given := recipe.preprocessing.given():
-            raise ValueError(f"A data set of your own has its preprocessing; leave {', '.join(given)} out.")
+            raise FieldError(
+                next(iter(given)), f"A data set of your own has its preprocessing; leave {', '.join(given)} out."
+            )
     else:
         if not fabric.is_global_zero:
             fabric.barrier()  # rank 0 downloads and unpacks for all
@@ -108,7 +134,7 @@ def open_planned(plan: Plan, fabric: Fabric) -> tuple[Recipe, DataSet]:
     for name, value in decided.items():
         if f"model.{name}" in overridden and getattr(recipe.model, name) != value:
             given = getattr(recipe.model, name)
-            raise ValueError(f"model.{name} is {given}, but {data.name} has {value}; leave it out.")
+            raise FieldError(f"model.{name}", f"model.{name} is {given}, but {data.name} has {value}; leave it out.")
     return replace(recipe, model=recipe.model.override(**decided)), data
 
 
@@ -125,9 +151,10 @@ def own_network(overrides: dict[str, Any]) -> SpikingNetwork | None:
 
 def fitting(network: SpikingNetwork | None, recipe: Recipe, data: DataSet) -> SpikingNetwork | None:
     if network is not None and network.config != recipe.model:
-        raise ValueError(
+        raise FieldError(
+            "model",
             f"The network has {network.config.num_classes} outputs for {network.config.in_channels} channels, but "
             f"{data.name} has {len(data.class_names)} classes and {data.channels} channels; call reset_classifier, or "
-            "build it for this data."
+            "build it for this data.",
         )
     return network

@@ -16,29 +16,37 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spikformer.engine import Engine
+from spikformer.engine.anytime import AnytimeAnswers, Stepper, answer_anytime, check_confidence
 from spikformer.engine.predict import Input, Prediction
 from spikformer.engine.predict import predict as predict_inputs
 from spikformer.runs.trained import load_answering
 from spikformer.sampling import Recording
 
 if TYPE_CHECKING:
+    from spikformer.layers import StreamState
     from spikformer.models import SpikingNetwork
 
 
 def predict(
-    model: SpikingNetwork | Engine | str | os.PathLike[str], inputs: Input | Iterable[Input]
+    model: SpikingNetwork | Engine | str | os.PathLike[str],
+    inputs: Input | Iterable[Input],
+    *,
+    confidence: float | None = None,
 ) -> list[Prediction]:
     """Answers to files, folders of files, decoded pictures and recordings, in their order.
 
     `model` is a network with a card, an engine, or the path of either or of a run folder. A file that cannot be read
-    raises the ValueError or OSError of its reader.
+    raises the ValueError or OSError of its reader. With a `confidence`, an answer ends at the first time step at which
+    its probability reaches that; `Prediction.num_steps` says which.
     """
+    if confidence is not None:
+        check_confidence(confidence)
     network = load_answering(Path(model)) if isinstance(model, str | os.PathLike) else model
     given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else inputs
     listed = [each for source in given for each in _files(source)]
     if isinstance(network, Engine):
-        return network.predict(listed)
-    return _predict_with_torch(network, listed)
+        return network.predict(listed, confidence=confidence)
+    return _predict_with_torch(network, listed, confidence)
 
 
 def _files(source: Input) -> list[Input]:
@@ -56,17 +64,41 @@ def list_files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _predict_with_torch(model: SpikingNetwork, inputs: list[Input]) -> list[Prediction]:
+def _predict_with_torch(model: SpikingNetwork, inputs: list[Input], confidence: float | None) -> list[Prediction]:
     import torch
 
     from spikformer.models.inspection import eval_mode
 
-    weight = model.like
+    weight, resting = model.like, model.resting_readout().double().numpy(force=True)
 
-    def forward_steps(samples: np.ndarray) -> np.ndarray:
+    def answer(samples: np.ndarray) -> np.ndarray | AnytimeAnswers:
+        if confidence is not None:
+            return answer_with_model(model, samples, confidence)
         with torch.no_grad():
             readouts = model.forward_steps(torch.from_numpy(samples).to(weight.device, weight.dtype))
         return readouts.double().numpy(force=True)
 
     with eval_mode(model):
-        return predict_inputs(forward_steps, model.resting_readout().double().numpy(force=True), model.card, inputs)
+        return predict_inputs(answer, resting, model.card, inputs)
+
+
+def answer_with_model(model: SpikingNetwork, samples: np.ndarray, confidence: float) -> AnytimeAnswers:
+    """`Engine.answer_anytime` by a network in eval mode."""
+    import torch
+
+    weight = model.like
+
+    @torch.no_grad()
+    def step(frame: np.ndarray, state: StreamState) -> tuple[np.ndarray, StreamState]:
+        logits, state = model.step(torch.from_numpy(frame).to(weight.device, weight.dtype), state)
+        return logits.double().numpy(force=True), state
+
+    def take(state: StreamState, indices: np.ndarray) -> StreamState:
+        chosen = torch.from_numpy(indices).to(weight.device)
+        assert state.voltages is not None  # a step was taken
+        return state._replace(batch_size=len(indices), voltages=tuple(voltage[chosen] for voltage in state.voltages))
+
+    stepper = Stepper(lambda frame: model.initial_state(len(frame)), step, take)
+    time_steps = model.config.time_steps if samples.ndim == 4 else len(samples)
+    resting = model.resting_readout().double().numpy(force=True)
+    return answer_anytime(stepper, samples, time_steps, confidence, resting)

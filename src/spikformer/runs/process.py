@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spikformer.errors import FileError
+
 
 class FolderLock:
     """A folder for one process alone, until it releases the lock, drops this object or ends, however it ends.
@@ -46,9 +48,8 @@ class FolderLock:
                 if time.monotonic() < deadline:
                     time.sleep(0.2)
                     continue
-                raise ValueError(
-                    f"Another command is at work in {self.path.parent}; wait for it, or choose another --output."
-                ) from None
+                problem = "is in use by another command; wait for it, or choose another --output."
+                raise FileError(self.path.parent, problem, "busy") from None
             if _is_file(self.path, file):
                 self._release = weakref.finalize(self, _unlock, self.path, file)
                 return

@@ -13,15 +13,17 @@ import torch
 
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
-from spikformer.analysis.recorder import LayerTraces, Record, chosen_layer, stem_maps, trace_layer
-from spikformer.config import ModelConfig
+from spikformer.analysis.recorder import Record
+from spikformer.analysis.traces import LayerTraces, chosen_layer, stem_maps, trace_layer
+from spikformer.config import NetworkConfig
 from spikformer.data import DataSet
+from spikformer.errors import FileError
 from spikformer.io import read_json
 from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
 from spikformer.runs.folder import Run as RunFolder
-from spikformer.runs.measure import Watched, attention_grids, batches, choose_samples, watch_samples
+from spikformer.runs.measure import Watched, attention_maps, batches, choose_samples, watch_samples
 from spikformer.runs.trained import load_trained, open_data
 from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
 from spikformer.visualise.report import Run, Sample, Weights
@@ -116,14 +118,21 @@ class OpenRun:
             settings=settings,
             environment=self.environment,
             paper=_paper_row(recipe, model.config, self.data.name),
+            network=_other_network(recipe, model.config),
         )
 
 
-def _paper_row(recipe: str, config: ModelConfig, data_set: str) -> PaperRow | None:
+def _paper_row(recipe: str, config: NetworkConfig, data_set: str) -> PaperRow | None:
     """What the paper prints of exactly this model on this data set; None for one that was changed."""
     if recipe not in PRESETS or config != get_preset(recipe).config or data_set != get_recipe(recipe).data_set:
         return None
     return get_preset(recipe).paper
+
+
+def _other_network(recipe: str, config: NetworkConfig) -> str | None:
+    """What people call a network that was trained by the recipe of another architecture."""
+    same = recipe not in PRESETS or type(config) is type(get_preset(recipe).config)
+    return None if same else config.title
 
 
 def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenRun:
@@ -160,12 +169,12 @@ def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Tr
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
     if named != answered:
-        raise ValueError(
-            f"{recipe} names {named} classes, and {path.name} has {answered}; one of them is of another run."
+        raise FileError(
+            recipe, f"names {named} classes, and {path.name} has {answered}; one of them is of another run."
         )
     config = json.loads(json.dumps(model.config.to_dict()))  # as a file has it, lists for tuples
     if description["settings"].get("model") != config or tuple(description["class_names"]) != model.card.class_names:
-        raise ValueError(f"{path} holds another model than {recipe} describes; one of them is of another run.")
+        raise FileError(path, f"holds another model than {recipe} describes; one of them is of another run.", "unfit")
     return _Trained(kind, epoch, model, sha256)
 
 
@@ -185,7 +194,7 @@ def _sample(model: SpikingNetwork, watched: Watched) -> Sample:
         label=watched.label or "",
         answer=watched.answer,
         confidence=watched.confidence,
-        attention=attention_grids(model, watched) if watched.seen.attentions else None,
+        attention=attention_maps(model, watched),
     )
 
 

@@ -15,14 +15,15 @@ from typing import Any, Literal
 import torch
 
 from spikformer.data import DataSet
+from spikformer.errors import FieldError, printable
 from spikformer.models import load
 from spikformer.runs.folder import Checkpoint, Results, Run
 from spikformer.runs.plan import Plan, fitting, make_plan, open_planned, own_network
 from spikformer.runs.progress import Board, Event, Finished, Started, Stopped
+from spikformer.runs.trained import weights_path
 from spikformer.training import DivergedError, Epoch, Iteration, Recipe, Trainer, build_fabric, transfer_weights
 from spikformer.training.distributed import is_lost_peer, shut_down
 from spikformer.training.recipes import pretrained_on, recipe_warnings
-from spikformer.validation import printable
 from spikformer.visualise.accuracy import draw_curves
 
 
@@ -32,6 +33,7 @@ def train(
     data: str | Path | DataSet | None = None,
     output: str | Path | None = None,
     from_weights: str | Path | None = None,
+    teacher: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
     workers: int = 0,
@@ -51,6 +53,7 @@ def train(
         data          folder or archive with the data set's files, or a data set of your own
         output        the run folder; runs/RECIPE by default
         from_weights  start from these weights, as far as they fit
+        teacher       weights, or a run folder, to learn from beside the labels, see `Recipe.distillation`
         resume        continue the run in `output`, with its settings and data; only `epochs` may grow, and the learning
                       rate then follows the longer schedule from where the run is
         threads       of PyTorch, in each process; on a busy machine 1 may be fastest
@@ -61,17 +64,19 @@ def train(
     """
     _check_counts(workers=workers, save_minutes=save_minutes)
     if resume and overwrite:
-        raise ValueError("--resume continues a run and --overwrite replaces it; give one of them.")
+        raise FieldError("resume", "--resume continues a run and --overwrite replaces it; give one of them.")
     if resume and from_weights is not None:
-        raise ValueError("--from starts a run and --resume continues one; give one of them.")
+        raise FieldError("from_weights", "--from starts a run and --resume continues one; give one of them.")
     if threads is not None:
         if threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}.")
+            raise FieldError("threads", f"threads must be at least 1, got {threads}.")
         torch.set_num_threads(threads)
     network = own_network(overrides)
     if network is not None and from_weights is not None:
-        raise ValueError("A network of your own has its weights; leave from_weights out, or fill it yourself.")
-    plan = make_plan(recipe, data, output, resume=resume, overrides=overrides)
+        raise FieldError(
+            "from_weights", "A network of your own has its weights; leave from_weights out, or fill it yourself."
+        )
+    plan = make_plan(recipe, data, output, resume=resume, overrides=overrides, teacher=teacher)
     fabric = build_fabric(plan.recipe.precision, accelerator=accelerator, devices=devices, nodes=nodes)
     report = on_event if on_event is not None and fabric.is_global_zero else lambda _: None
     try:
@@ -81,6 +86,7 @@ def train(
             opened,
             fabric,
             fitting(network, resolved, opened),
+            teacher=None if plan.teacher is None else load(weights_path(plan.teacher)),
             state_path=plan.writer.state,
             workers=workers,
             strict=strict,
@@ -106,7 +112,7 @@ def train(
 def _check_counts(**counts: float) -> None:
     for name, value in counts.items():
         if value < 0:
-            raise ValueError(f"{name} must be at least 0, got {value:g}.")
+            raise FieldError(name, f"{name} must be at least 0, got {value:g}.")
 
 
 def _prepare(plan: Plan, trainer: Trainer, from_weights: Path | None, *, overwrite: bool) -> list[str]:
@@ -129,12 +135,12 @@ def _prepare(plan: Plan, trainer: Trainer, from_weights: Path | None, *, overwri
     if from_weights is not None:
         warnings.append(f"{from_weights}: {transfer_weights(load(from_weights), trainer.model)}.")
     elif plan.name != "custom" and (source := pretrained_on(plan.name)):
-        raise ValueError(f"{plan.name} starts from weights trained on {source}; give them with --from.")
+        raise FieldError("from_weights", f"{plan.name} starts from weights trained on {source}; give them with --from.")
     if rank0:
         writer.open_new(overwrite=overwrite)
         writer.check_room(trainer.model)
         where = None if isinstance(plan.data, DataSet) else plan.data
-        writer.describe(trainer.recipe, plan.name, where, trainer.data)
+        writer.describe(trainer.recipe, plan.name, where, trainer.data, plan.teacher)
     trainer.start()
     return warnings
 

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spikformer.errors import FileError
+
 if TYPE_CHECKING:
     from spikformer.data import DataSet
     from spikformer.engine import Engine
@@ -39,7 +41,7 @@ def load_trained(path: Path) -> SpikingNetwork:
 
     path = weights_path(path)
     if path.suffix == ".engine" or is_engine_file(path):
-        raise ValueError(f"{path} is an engine, which can only predict; give the weights it was compiled from.")
+        raise FileError(path, "is an engine, which can only predict; give the weights it was compiled from.", "unfit")
     from spikformer.models import load
 
     model = load(path)
@@ -58,16 +60,18 @@ def load_answering(path: Path) -> SpikingNetwork | Engine:
 
     engine = load_engine(path)
     if getattr(engine, "config", None) is None:
-        raise ValueError(f"{path} holds a program without the config of its network; compile the weights again.")
+        raise FileError(path, "holds a program without the config of its network; compile the weights again.", "unfit")
     _check_trained(engine, path)
     return engine
 
 
 def _check_trained(model: SpikingNetwork | Engine, path: Path) -> None:
     if model.card.data_set is None or not model.card.class_names:
-        raise ValueError(
-            f"{path} does not say which data it was trained on; save it with a card that does, as `train` and `import "
-            "--data-set` do."
+        raise FileError(
+            path,
+            "does not say which data it was trained on; save it with a card that does, as `train` and `import "
+            "--data-set` do.",
+            "unfit",
         )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from spikformer.data import DataSet
+from spikformer.errors import FieldError, FileError
 from spikformer.io import TEMP_SUFFIX, read_json, remove_stale, write_atomically
 from spikformer.models import SpikingNetwork, load, save
 from spikformer.runs.folder import Description, Results, Run
@@ -40,12 +41,14 @@ class RunWriter(Run):
         """Make the folder and claim it. Raises if it has a run, or files that are not a run's."""
         self._check_no_foreign_files()
         if not overwrite and self.state.exists():
-            raise ValueError(
-                f"{self.path} has a run already; add --resume to continue it, --overwrite to replace it, or choose "
-                "another --output."
+            raise FileError(
+                self.path,
+                "has a run already; add --resume to continue it, --overwrite to replace it, or choose "
+                "another --output.",
+                "unfit",
             )
         if not overwrite and self.last.exists():
-            raise ValueError(f"{self.path} has {self._weights_alone()}")
+            raise FileError(self.path, f"has {self._weights_alone()}")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,19 +73,20 @@ class RunWriter(Run):
             _ = self.description
         except ValueError:
             listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-            raise ValueError(
-                f"{self.path} is not empty and not a run folder: it has {listed}; choose another --output."
+            raise FileError(
+                self.path, f"is not empty and not a run folder: it has {listed}; choose another --output.", "unfit"
             ) from None
 
     def check_same_data(self, data: DataSet) -> None:
         """A run resumes with the samples it began with: others would have other labels, or come in another order."""
         began = self.description
         if began.class_names != list(data.class_names):
-            raise ValueError(f"The run in {self.path} was started with other classes; give it the same data.")
+            raise FieldError("data", f"The run in {self.path} was started with other classes; give it the same data.")
         if began.num_train_samples != len(data.split("train")):
-            raise ValueError(
+            raise FieldError(
+                "data",
                 f"The run in {self.path} was started with {began.num_train_samples} training samples, but this data "
-                f"has {len(data.split('train'))}; give it the same data."
+                f"has {len(data.split('train'))}; give it the same data.",
             )
 
     def check_room(self, model: SpikingNetwork) -> None:
@@ -100,7 +104,9 @@ class RunWriter(Run):
         write_atomically(self.path / ".writable", b"")
         (self.path / ".writable").unlink()
 
-    def describe(self, recipe: Recipe, name: str, data_path: Path | None, data: DataSet) -> None:
+    def describe(
+        self, recipe: Recipe, name: str, data_path: Path | None, data: DataSet, teacher: Path | None = None
+    ) -> None:
         """Write what was asked for, on which data and which machine."""
         self.write_description(
             Description(
@@ -110,6 +116,7 @@ class RunWriter(Run):
                 num_train_samples=len(data.split("train")),
                 launch=launch_id(),
                 settings=recipe.to_dict(),
+                teacher=None if teacher is None else str(teacher.absolute()),
             )
         )
         self._write_json("environment.json", _environment())

@@ -14,6 +14,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
+from spikformer.errors import FieldError
 from spikformer.training.recipe import Precision
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ def build_fabric(
     from lightning_fabric import Fabric
 
     if devices is not None and devices < 1:
-        raise ValueError(f"devices must be at least 1, got {devices}.")
+        raise FieldError("devices", f"devices must be at least 1, got {devices}.")
     if nodes < 1:
-        raise ValueError(f"nodes must be at least 1, got {nodes}.")
+        raise FieldError("nodes", f"nodes must be at least 1, got {nodes}.")
     gpus = torch.cuda.device_count()
     on_gpu = choose_device(accelerator).type == "cuda"
     if on_gpu and devices is not None and devices > gpus:
-        raise ValueError(f"devices must be at most the number of GPUs, got {devices} of {gpus}.")
+        raise FieldError("devices", f"devices must be at most the number of GPUs, got {devices} of {gpus}.")
     number = devices or (gpus if on_gpu else 1)
     if "LOCAL_WORLD_SIZE" in os.environ:  # started by torchrun
         number, nodes = _torchrun_processes(devices, nodes)
@@ -66,7 +67,7 @@ def choose_device(accelerator: Literal["auto", "cpu", "gpu"]) -> torch.device:
     """The requested kind of device; auto is a GPU if there is one."""
     gpus = torch.cuda.device_count()
     if accelerator == "gpu" and not gpus:
-        raise ValueError("PyTorch finds no GPU on this machine; use --accelerator cpu.")
+        raise FieldError("accelerator", "PyTorch finds no GPU on this machine; use --accelerator cpu.")
     return torch.device("cuda" if gpus and accelerator != "cpu" else "cpu")
 
 
@@ -100,9 +101,10 @@ def _torchrun_processes(devices: int | None, nodes: int) -> tuple[int, int]:
     number = int(os.environ["LOCAL_WORLD_SIZE"])
     machines = int(os.environ["WORLD_SIZE"]) // number
     if devices not in (None, number) or nodes not in (1, machines):
-        raise ValueError(
+        raise FieldError(
+            "devices",
             f"torchrun started {number} processes on each of {machines} machines, got --devices {devices} and --nodes "
-            f"{nodes}; leave both out."
+            f"{nodes}; leave both out.",
         )
     return number, machines
 

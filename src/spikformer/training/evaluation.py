@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
+from spikformer.errors import FieldError
 from spikformer.models.inspection import eval_mode, unwrap
 
 
@@ -31,6 +32,8 @@ class Evaluation:
     """Samples that could not be read; they are not among `num_samples`."""
     silent: bool
     """No spike reached the head: every readout of every sample is the head's response to no input."""
+    tta_top1: float | None = None
+    """Share of correct answers by the mean over views of a picture (test-time augmentation); None if not asked for."""
 
     @property
     def by_class(self) -> list[float | None]:
@@ -47,6 +50,8 @@ class EvalOptions:
     strict: bool = False
     rank: int = 0
     world_size: int = 1
+    tta: bool = False
+    """Also answer by the mean over `views` of each picture, which takes three or six times as long."""
     on_batch: Callable[[int], None] = lambda _: None
     """Called with each batch's number of samples, for a progress bar."""
 
@@ -73,7 +78,11 @@ def evaluate_answers(
     options = options or EvalOptions()
     num_classes = len(resting)
     if len(data.class_names) > num_classes:
-        raise ValueError(f"{data.name} has {len(data.class_names)} classes, but this model has {num_classes}.")
+        raise FieldError(
+            "num_classes", f"{data.name} has {len(data.class_names)} classes, but this model has {num_classes}."
+        )
+    if options.tta and data.events:
+        raise FieldError("tta", f"tta is for pictures, and {data.name} has recordings of events; leave it out.")
     device, world_size = resting.device, options.world_size
     loader = Loader(
         data,
@@ -92,18 +101,20 @@ def evaluate_answers(
         readouts = answer(inputs)  # [T, B, K]
         time_steps = len(readouts)
         found = _count(readouts, batch.labels.to(device), resting)
+        if options.tta:
+            found["tta"] = _count_views(answer, inputs, batch.labels.to(device), data.can_mirror)
         totals = {name: totals[name] + value for name, value in found.items()} if totals else found
         options.on_batch(len(batch.labels) + len(batch.reasons))
     unreadable = torch.tensor(float(loader.unreadable.total()))
     if world_size > 1:
         time_steps = _agree(time_steps, device)
-        totals = totals or _nothing(time_steps, num_classes, device)
+        totals = totals or _nothing(time_steps, num_classes, device, options.tta)
         unreadable = unreadable.to(device)
         for value in (*totals.values(), unreadable):
             torch.distributed.all_reduce(value)
     count = int(totals["count"]) if totals else 0
     if not count:
-        raise ValueError(f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
+        raise FieldError("data", f"No sample of {data.name}, {split}, can be read; `spikformer data check` lists why.")
     return Evaluation(
         loss=float(totals["loss"]) / count,
         top1=int(totals["steps"][-1]) / count,
@@ -113,7 +124,28 @@ def evaluate_answers(
         num_samples=count,
         unreadable=int(unreadable),
         silent=not totals["lively"],
+        tta_top1=int(totals["tta"]) / count if options.tta else None,
     )
+
+
+def views(x: Tensor, mirror: bool) -> list[tuple[Tensor, float]]:
+    """Pictures [B, C, H, W] and how much each view counts: as they are, and shifted by a pixel along a diagonal.
+
+    Shifts repeat the edge. With `mirror`, every view comes as its mirror image, too.
+    """
+    padded = F.pad(x, (1, 1, 1, 1), mode="replicate")
+    height, width = x.shape[-2:]
+    shifted = [(padded[..., shift : shift + height, shift : shift + width], 0.25) for shift in (0, 2)]
+    found = [(x, 0.5), *shifted]
+    if not mirror:
+        return found
+    return [(side, weight / 2) for view, weight in found for side in (view, view.flip(-1))]
+
+
+def _count_views(answer: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, mirror: bool) -> Tensor:
+    """How many samples the weighted mean over views answers right."""
+    logits = sum(weight * answer(view.contiguous()).double().mean(0) for view, weight in views(inputs, mirror))
+    return (torch.as_tensor(logits).argmax(1) == labels).sum().double()
 
 
 def is_silent(readouts: Tensor, resting: Tensor) -> bool:
@@ -139,9 +171,9 @@ def _count(readouts: Tensor, labels: Tensor, resting: Tensor) -> dict[str, Tenso
     }
 
 
-def _nothing(time_steps: int, num_classes: int, device: torch.device) -> dict[str, Tensor]:
+def _nothing(time_steps: int, num_classes: int, device: torch.device, tta: bool) -> dict[str, Tensor]:
     """What a process adds that got no samples."""
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("count", "loss", "top5", "lively"), ())
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("count", "loss", "top5", "lively", *["tta"] * tta), ())
     shapes |= {"steps": (time_steps,), "confusion": (num_classes, num_classes)}
     return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 

@@ -1,4 +1,4 @@
-"""Losses of a network's readouts [T, B, K], and what calls the network so that it returns them.
+"""Losses of a network's readouts [T, B, K].
 
 Targets are shares of classes [B, K], as mixing and smoothing leave them, or labels [B].
 """
@@ -6,10 +6,7 @@ Targets are shares of classes [B, K], as mixing and smoothing leave them, or lab
 from __future__ import annotations
 
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from spikformer.models import SpikingNetwork
-from spikformer.training.recipe import Recipe
+from torch import Tensor
 
 
 def mean_logit_loss(logits: Tensor, targets: Tensor) -> Tensor:
@@ -24,33 +21,25 @@ def tet_loss(readouts: Tensor, targets: Tensor, weight: float = 1e-3) -> Tensor:
     readouts near the threshold. λ is `weight`.
     """
     readouts = _at_least_float32(readouts)
-    repeated = targets.expand(len(readouts), *targets.shape).flatten(0, 1)
-    entropy = F.cross_entropy(readouts.flatten(0, 1), repeated)
+    entropy = F.cross_entropy(readouts.flatten(0, 1), _at_every_step(targets, len(readouts)))
     return (1 - weight) * entropy + weight * (readouts - 1).square().mean()
+
+
+def distillation_loss(readouts: Tensor, teacher_logits: Tensor, temperature: float) -> Tensor:
+    """τ²·KL(softmax(teacher/τ) ‖ softmax(readout/τ)), the mean over samples and steps of readouts [T, B, K].
+
+    Hinton et al., 2015: τ² keeps the gradient's size when the temperature τ changes.
+    """
+    learnt = F.log_softmax(_at_least_float32(readouts).flatten(0, 1) / temperature, -1)
+    wanted = F.log_softmax(_at_least_float32(teacher_logits) / temperature, -1)
+    wanted = _at_every_step(wanted, len(readouts))
+    return temperature**2 * F.kl_div(learnt, wanted, reduction="batchmean", log_target=True)
+
+
+def _at_every_step(targets: Tensor, time_steps: int) -> Tensor:
+    """Targets [B, …] repeated to [T·B, …]."""
+    return targets.expand(time_steps, *targets.shape).flatten(0, 1)
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
     return x.float() if x.dtype.itemsize < 4 else x
-
-
-class StepReadouts(nn.Module):
-    """A network whose `forward` is `forward_steps`: wrappers, such as of several devices, know `forward` alone."""
-
-    def __init__(self, model: SpikingNetwork) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.model.forward_steps(x)
-
-
-def network_for(recipe: Recipe, model: SpikingNetwork) -> nn.Module:
-    """What to call in training: it returns logits [B, K], or readouts [T, B, K] where the loss reads every step."""
-    return StepReadouts(model) if recipe.loss == "tet" else model
-
-
-def loss_and_logits(recipe: Recipe, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The recipe's loss of what that network returned, and the logits [B, K] by which it answers."""
-    if recipe.loss == "tet":
-        return tet_loss(outputs, targets, recipe.tet_lambda), outputs.mean(0)
-    return mean_logit_loss(outputs, targets), outputs

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from sys import float_info
 from typing import Any, Literal, get_args
 
-from spikformer.config import ModelConfig, NetworkConfig
+from spikformer.config import CONVENTIONAL, ModelConfig, NetworkConfig
 from spikformer.data.augmentation import Augmentation
 from spikformer.data.options import PreprocessingOptions
+from spikformer.errors import FieldError, did_you_mean, printable, shown
 from spikformer.models.registry import architecture_of, get_architecture
-from spikformer.validation import FieldError, check_fields, choice, count, did_you_mean, flag, number, printable, shown
+from spikformer.validation import check_fields, choice, count, flag, is_integer, number
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Optimiser = Literal["adamw", "sgd", "lamb", "muon"]
@@ -27,6 +28,13 @@ _LATER_THAN_0_1 = (
     "drop_epochs",
     "loss",
     "tet_lambda",
+    "distillation",
+    "distillation_temperature",
+    "spike_penalty",
+    "penalty_epochs",
+    "step_schedule",
+    "image_schedule",
+    "whiten",
 )
 _LARGEST_INT = 2**63 - 1
 
@@ -73,10 +81,25 @@ class Recipe:
     """Cross-entropy of the mean readout, or at every time step with a term that keeps readouts near 1 (`tet`)."""
     tet_lambda: float = number(1e-3, least=0, most=1)
     """λ of that term: (1 − λ)·mean over steps of the cross-entropy + λ·mean of (readout − 1)²."""
+    distillation: float = number(0.0, least=0, most=1)
+    """α of (1 − α)·loss of the labels + α·loss of a teacher's answers, whose weights are given to `train`."""
+    distillation_temperature: float = number(2.0, above=0)
+    """τ, by which the logits of both are divided."""
+    spike_penalty: float = number(0.0, least=0)
+    """Weight of the share of all synaptic operations that spikes cause, which is added to the loss."""
+    penalty_epochs: float = number(0.0, least=0)
+    """Epochs in which this weight rises from 0."""
     clip_gradient: float | None = number(None, above=0, optional=True)
     """Largest norm of the gradient; None lets it be."""
     ema_decay: float | None = number(None, above=0, below=1, optional=True)
     """Keep a moving average of the weights, and validate, test and save that; None: no average."""
+
+    step_schedule: tuple[int, ...] = ()
+    """Time steps in as many equal parts of the epochs, such as (1, 1, 1, 4); (): the model's throughout."""
+    image_schedule: tuple[int, ...] = ()
+    """Height and width of training pictures, likewise; (): the model's throughout."""
+    whiten: bool = flag(False)
+    """Whether the first convolution starts as whitening of the training pictures' patches."""
 
     precision: Precision = choice("float32", get_args(Precision))
     """Of products. Membranes, Q Kᵀ V and weights stay in float32."""
@@ -113,11 +136,59 @@ class Recipe:
             )
         if self.loss != "tet" and self.tet_lambda != Recipe.tet_lambda:
             raise FieldError("tet_lambda", "tet_lambda has no effect without loss='tet'; leave it out.")
+        self._check_objective()
+        self._check_schedules()
         patterns: Any = self.freeze
         listed = isinstance(patterns, list | tuple) and len(patterns) <= 1000
         if not listed or not all(isinstance(pattern, str) and pattern.isprintable() for pattern in patterns):
             raise FieldError("freeze", f"freeze must be patterns of parameter names, got {shown(patterns)}.")
         object.__setattr__(self, "freeze", tuple(patterns))
+
+    def _check_objective(self) -> None:
+        for name, needed in (("distillation_temperature", "distillation"), ("penalty_epochs", "spike_penalty")):
+            if not getattr(self, needed) and getattr(self, name) != getattr(Recipe, name):
+                raise FieldError(name, f"{name} has no effect without {needed}; leave it out.")
+        if self.spike_penalty and self.compile:
+            raise FieldError("compile", "compile is not for spike_penalty, which watches every layer; leave it False.")
+        if self.spike_penalty and self.model.neuron in CONVENTIONAL:
+            raise FieldError(
+                "spike_penalty", f"spike_penalty is for spikes, which neuron={self.model.neuron!r} does not make."
+            )
+
+    def _check_schedules(self) -> None:
+        for name, last in (("step_schedule", self.model.time_steps), ("image_schedule", self._side())):
+            parts: Any = getattr(self, name)
+            listed = isinstance(parts, list | tuple) and len(parts) <= 1000
+            if not listed or not all(is_integer(part) and part >= 1 for part in parts):
+                raise FieldError(name, f"{name} must list integers of at least 1, got {shown(parts)}.")
+            object.__setattr__(self, name, tuple(parts))
+            if parts and parts[-1] != last:
+                raise FieldError(
+                    name, f"{name} must end with what the model is evaluated at, {last}, got {shown(parts)}."
+                )
+        for steps in {*self.step_schedule}:
+            self.model.override(time_steps=steps)
+        for side in {*self.image_schedule}:
+            if side != self._side():
+                self.model.override(image_size=None).check_sample((side, side), self.model.time_steps)
+
+    def _side(self) -> int | None:
+        """Of square pictures; None where the model takes others, or any."""
+        height, width = self.model.image_size or (None, None)
+        return height if height == width else None
+
+    def time_steps(self, epoch: int) -> int:
+        """T in an epoch of training, counted from 0."""
+        return self._scheduled(self.step_schedule, epoch) or self.model.time_steps
+
+    def image_size(self, epoch: int) -> tuple[int, int] | None:
+        """Height and width of pictures in an epoch of training, counted from 0; None where the model leaves it open."""
+        side = self._scheduled(self.image_schedule, epoch)
+        return (side, side) if side else self.model.image_size
+
+    def _scheduled(self, parts: tuple[int, ...], epoch: int) -> int | None:
+        """The entry for an epoch; the cool-down has the last."""
+        return parts[min(epoch * len(parts) // self.epochs, len(parts) - 1)] if parts else None
 
     @property
     def total_epochs(self) -> int:
@@ -165,15 +236,23 @@ class Recipe:
         if names != set(values):
             wrong = min(names ^ set(values))
             raise FieldError(wrong, f"A recipe {'lacks' if wrong in names else 'has no'} field {shown(wrong)}.")
-        try:
-            config_type = get_architecture(values.pop("architecture")).config_type
-            parts: dict[str, Any] = {"model": config_type.from_dict(values["model"])}
-            parts["augmentation"] = Augmentation(**values["augmentation"])
-            parts["preprocessing"] = PreprocessingOptions(**values["preprocessing"])
-        except (TypeError, OverflowError) as error:
-            raise ValueError(
-                f"A recipe's architecture, {', '.join(_PARTS)} must hold their fields; {printable(error)}."
-            ) from None
+        architecture = values.pop("architecture")
+        if not isinstance(architecture, str):
+            raise FieldError("architecture", f"architecture must be a name, got {shown(architecture)}.")
+        config_type = get_architecture(architecture).config_type
+        makers: dict[str, Callable[[Any], Any]] = {
+            "model": config_type.from_dict,
+            "augmentation": lambda given: Augmentation(**given),
+            "preprocessing": lambda given: PreprocessingOptions(**given),
+        }
+        parts = {}
+        for part, make in makers.items():
+            if not isinstance(values[part], Mapping):
+                raise FieldError(part, f"A recipe's {part} must be an object, got {shown(values[part])}.")
+            try:
+                parts[part] = make(values[part])
+            except (TypeError, OverflowError) as error:
+                raise FieldError(part, f"A recipe's {part} must hold its fields; {printable(error)}.") from None
         return cls(**values | parts)
 
 

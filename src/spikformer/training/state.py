@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from spikformer.errors import FileError
 from spikformer.models import SpikingNetwork
 from spikformer.models.files import read_tensor, write_safetensors
 from spikformer.tensorfile import open_tensors
@@ -173,8 +174,8 @@ class SavedState:
                 found.setdefault(name, {})[key] = tensor
         return found
 
-    def _misfit(self) -> ValueError:
-        return ValueError(f"{self.path} does not fit the model of this recipe; start again with --overwrite.")
+    def _misfit(self) -> FileError:
+        return FileError(self.path, "does not fit the model of this recipe; start again with --overwrite.", "unfit")
 
     def _fill(self, model: SpikingNetwork, prefix: str) -> None:
         part = {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
@@ -191,9 +192,8 @@ def load_state(path: Path) -> SavedState:
         recipe, scaler = file.json("recipe", dict), file.json("scaler", dict, type(None))
         progress = _read_progress(file.json("progress", dict))
         if progress is None or not _is_scaler(scaler):
-            raise ValueError(
-                f"{path} holds no readable {'scaler' if progress else 'progress'}; start again with --overwrite."
-            )
+            wrong = "scaler" if progress else "progress"
+            raise FileError(path, f"holds no readable {wrong}; start again with --overwrite.", at=wrong)
         return SavedState(path, recipe, progress, scaler, {name: read_tensor(file, name) for name in file.entries})
 
 

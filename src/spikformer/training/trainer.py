@@ -16,14 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.data import DataSet, Loader
-from spikformer.data.augmentation import Augmenter
+from spikformer.data.augmentation import Augmenter, mirrored_in
 from spikformer.data.loader import Batch
+from spikformer.errors import FieldError, FileError
 from spikformer.layers.sync_norm import sync_norms
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
-from spikformer.training.losses import loss_and_logits, network_for
-from spikformer.training.optim import WeightAverage, freeze, learning_rate
+from spikformer.training.objective import Objective, network_for
+from spikformer.training.optim import WeightAverage, freeze, learning_rate, whiten
 from spikformer.training.optimisers import build_optimiser, set_learning_rate
 from spikformer.training.recipe import Recipe
 from spikformer.training.state import DivergedError, Epoch, Iteration, Progress, SavedState, save_state
@@ -37,7 +38,8 @@ _SAVE_SECONDS = 600
 class Trainer:
     """A model in training: a new one that the recipe describes, or the `model` that is given.
 
-    `model` holds its weights, `average` their moving average if the recipe keeps one.
+    `model` holds its weights, `average` their moving average if the recipe keeps one. A recipe with distillation needs
+    a `teacher`.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Trainer:
         fabric: Fabric,
         model: SpikingNetwork | None = None,
         *,
+        teacher: SpikingNetwork | None = None,
         state_path: Path | None = None,
         workers: int = 0,
         strict: bool = False,
@@ -63,10 +66,13 @@ class Trainer:
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
         if model is not None and model.config != recipe.model:
-            raise ValueError("The model's config must be the recipe's; pass recipe.override(model=model.config).")
+            raise FieldError(
+                "model", "The model's config must be the recipe's; pass recipe.override(model=model.config)."
+            )
         self.model = build_model(recipe.model) if model is None else model
         self.model.card = data.card(self.model.card.architecture)
         freeze(self.model, recipe.freeze)
+        self._objective = Objective(recipe, self.model, data, teacher)
         self._augment = Augmenter(recipe.augmentation, data)
         self._loader = Loader(
             data,
@@ -83,9 +89,10 @@ class Trainer:
         )
         self.iterations_per_epoch = len(self._loader) // recipe.accumulate
         if not self.iterations_per_epoch:
-            raise ValueError(
+            raise FieldError(
+                "batch_size",
                 f"Training needs at least one batch of {recipe.batch_size} samples, but {data.name} has "
-                f"{len(data.split('train'))} for train."
+                f"{len(data.split('train'))} for train.",
             )
 
     def start(self, saved: SavedState | None = None) -> None:
@@ -93,7 +100,11 @@ class Trainer:
         recipe = self.recipe
         if recipe.sync_norms and self.fabric.world_size > 1:
             sync_norms(self.model)
+        if recipe.whiten and saved is None:
+            whiten(self.model, self.data)
         self.model.to(self.fabric.device)
+        if self._objective.teacher is not None:
+            self._objective.teacher.to(self.fabric.device)
         self._average = WeightAverage(self.model, recipe.ema_decay) if recipe.ema_decay else None
         self._optimiser = build_optimiser(self.model, recipe.weight_decay, recipe.optimiser)
         if saved is not None:
@@ -108,7 +119,9 @@ class Trainer:
             try:
                 self._scaler.load_state_dict(saved.scaler)
             except (KeyError, RuntimeError):
-                raise ValueError(f"{saved.path} has a damaged loss scaler; start again with --overwrite.") from None
+                raise FileError(
+                    saved.path, "has a damaged loss scaler; start again with --overwrite.", at="scaler"
+                ) from None
 
     @property
     def average(self) -> SpikingNetwork | None:
@@ -155,7 +168,7 @@ class Trainer:
         parts = self._loader.epoch(progress.epoch, progress.batch * recipe.accumulate)
         while progress.batch < self.iterations_per_epoch:
             before = time.perf_counter()
-            rate = self._learning_rate()
+            rate = learning_rate(recipe, self._exact_epoch())
             loss, correct, count = self._iterate(parts, rate)
             progress.batch, progress.iteration = progress.batch + 1, progress.iteration + 1
             now = time.perf_counter()
@@ -192,7 +205,7 @@ class Trainer:
             batch = next(parts)
             inputs, targets = self._prepared(batch, progress.batch * recipe.accumulate + part)
             with self.fabric.no_backward_sync(self._network, enabled=part + 1 < recipe.accumulate):
-                loss, logits = loss_and_logits(recipe, self._network(inputs), targets)
+                loss, logits = self._objective(self._network, inputs, targets, self._exact_epoch())
                 self.fabric.backward(loss / recipe.accumulate)
             mean_loss += loss.item() / recipe.accumulate
             correct += int((logits.argmax(1) == batch.labels.to(logits.device)).sum())
@@ -211,12 +224,14 @@ class Trainer:
         place = [self.recipe.seed, self.progress.epoch, part, self.fabric.global_rank]
         samples, labels = self.fabric.to_device(batch.samples), self.fabric.to_device(batch.labels)
         mix = self.recipe.mixes(self.progress.epoch)
-        inputs, targets = self._augment(samples, labels, np.random.default_rng(place), mix=mix)
+        random, epoch = np.random.default_rng(place), self.progress.epoch
+        turns = mirrored_in(epoch, batch.indices, self.recipe.seed)
+        inputs, targets = self._augment(samples, labels, random, mix=mix, turns=turns)
         dtype = self.model.like.dtype
         return inputs.to(dtype), targets.to(dtype)
 
-    def _learning_rate(self) -> float:
-        return learning_rate(self.recipe, self.progress.epoch + self.progress.batch / self.iterations_per_epoch)
+    def _exact_epoch(self) -> float:
+        return self.progress.epoch + self.progress.batch / self.iterations_per_epoch
 
     def _iteration(self, loss: float, rate: float, speed: float) -> Iteration:
         progress = self.progress
@@ -262,9 +277,10 @@ class Trainer:
         """Samples that one process takes at once."""
         parts = self.fabric.world_size * self.recipe.accumulate
         if self.recipe.batch_size % parts:
-            raise ValueError(
+            raise FieldError(
+                "batch_size",
                 f"batch_size must be a multiple of devices times accumulate, got {self.recipe.batch_size} for "
-                f"{self.fabric.world_size} × {self.recipe.accumulate}."
+                f"{self.fabric.world_size} × {self.recipe.accumulate}.",
             )
         return self.recipe.batch_size // parts
 

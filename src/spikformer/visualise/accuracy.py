@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spikformer.errors import FieldError
 from spikformer.visualise.style import (
     COLOURS,
     INK,
@@ -50,10 +51,10 @@ def curves_figure(runs: Mapping[str, Rows]) -> Figure:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     if not runs:
-        raise ValueError("There is no run to draw; give at least one.")
+        raise FieldError("runs", "There is no run to draw; give at least one.")
     for name, rows in runs.items():
         if not rows:
-            raise ValueError(f"The run {name} has no finished epoch to draw.")
+            raise FieldError("runs", f"The run {name} has no finished epoch to draw.")
     figure = new_figure(10, 4.4, "Loss and accuracy by epoch.")
     for axes, quantity in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
         for index, rows in enumerate(runs.values()):
@@ -111,7 +112,9 @@ def confusion_figure(confusion: Sequence[Sequence[int]], class_names: Sequence[s
 
     counts = np.array(confusion)
     if counts.shape != (len(class_names), len(class_names)):
-        raise ValueError(f"A confusion of {len(class_names)} classes has as many rows and columns, got {counts.shape}.")
+        raise FieldError(
+            "confusion", f"A confusion of {len(class_names)} classes has as many rows and columns, got {counts.shape}."
+        )
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     side = min(4.5 + 0.35 * len(class_names), 14.0)
     figure = new_figure(side, side, "Confusion matrix: which class is classified as which.")
@@ -141,7 +144,7 @@ _PRINTED: dict[str, Any] = {"color": _PAPER, "marker": "D", "markersize": 8, "fi
 def ablation_figure(lines: Sequence[Line], accuracy: str, *, title: str = "", label: str = "accuracy, %") -> Figure:
     """A row for each variant, from top to bottom; `accuracy` names the figure of a cell that is drawn, a share."""
     if not lines:
-        raise ValueError("There is no variant to draw; give at least one.")
+        raise FieldError("lines", "There is no variant to draw; give at least one.")
     description = f"Accuracy of {len(lines)} variants, every seed a dot. {title}".strip()
     figure = new_figure(8, 1.7 + 0.42 * len(lines), description)
     axes = figure.subplots()

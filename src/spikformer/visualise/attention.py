@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from spikformer.config import Surrogate
+from spikformer.errors import FieldError
 from spikformer.neurons.functional import Dynamics, surrogate_gradient
 from spikformer.visualise.mosaic import enlarged, fitted, mosaic, tile_side
 from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Shown = Literal["attention", "mask", "masked Q", "masked K", "masked V"]
 
 # Black paper that is attended to must not look like paper that is not.
 _LIFT = 0.3
@@ -33,24 +37,44 @@ _LOWEST = 1e-6
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+@dataclass(frozen=True)
+class BlockMaps:
+    """What one block attends to, at each step."""
+
+    block: int
+    """Its number, counted from 1."""
+    shown: Shown
+    """How much each token is looked at by Q Kᵀ; its spike in a mask; the share of its spikes in Q that pass a mask."""
+    grids: np.ndarray
+    """[T, n_h, n_w], none negative; stages of a network have grids of their own."""
+
+    @property
+    def title(self) -> str:
+        return f"block {self.block}" if self.shown == "attention" else f"block {self.block}, {self.shown}"
+
+
 @house_style()
 def attention_figure(
-    picture: np.ndarray, maps: np.ndarray, row_titles: Sequence[str], column_titles: Sequence[str], title: str = ""
+    picture: np.ndarray,
+    maps: Sequence[np.ndarray] | np.ndarray,
+    row_titles: Sequence[str],
+    column_titles: Sequence[str],
+    title: str = "",
 ) -> Figure:
-    """A row of maps after the picture itself: uint8 [H, W, RGB] and [rows, columns, n_h, n_w], none negative.
+    """Rows of maps after the picture itself: uint8 [H, W, RGB], and [columns, n_h, n_w] a row, none negative.
 
     Each map is as bright as its own largest value allows; a map without any is black and says "silent".
     """
     _check_maps(picture, maps)
     shown = fitted(picture, tile_side(*picture.shape[:2]))
     tiles = [[shown, *(attended(shown, grid) for grid in row)] for row in maps]
-    silent = np.argwhere(~maps.any((-2, -1)))
+    silent = [(row, column) for row, grids in enumerate(maps) for column, grid in enumerate(grids) if not grid.any()]
     figure, axes = mosaic(
         tiles,
         row_titles,
         ["image", *column_titles],
         title,
-        f"Attention over an image, {maps.shape[0]} by {maps.shape[1]} maps: bright where tokens are looked at.",
+        f"Attention over an image, {len(maps)} by {len(maps[0])} maps: bright where tokens are attended to.",
     )
     for row, column in silent:
         axes.text(column + 1, row, "silent", ha="center", va="center", color="#9aa0a6", fontsize=8)
@@ -67,29 +91,30 @@ def attended(picture: np.ndarray, grid: np.ndarray) -> np.ndarray:
     return np.round(light * (255 * _LIFT + (1 - _LIFT) * picture)).astype(np.uint8)
 
 
-def received_attention(maps: np.ndarray) -> np.ndarray:
-    """How much each token is looked at, [N]: the mean over those that look, and over heads, of maps [h?, N, N]."""
-    if maps.ndim not in (2, 3) or maps.shape[-1] != maps.shape[-2]:
-        raise ValueError(f"Attention is [N, N] or [heads, N, N], from tokens to tokens, got {list(maps.shape)}.")
-    return maps.mean(axis=tuple(range(maps.ndim - 1)))
-
-
 def to_grid(tokens: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Tokens [N] where they lie on the image, [height, width]: row by row, as the stem flattens its map."""
-    if tokens.shape != (height * width,):
-        raise ValueError(f"A grid of {height}×{width} has {height * width} tokens, got {list(tokens.shape)}.")
-    return tokens.reshape(height, width)
+    """Tokens [T, N] where they lie on an image of this size, [T, n_h, n_w]: square patches, row by row."""
+    side = math.isqrt(height * width // tokens.shape[-1])
+    if side == 0 or height % side or width % side or height * width != tokens.shape[-1] * side**2:
+        raise FieldError(
+            "tokens", f"Tokens are square patches of an image of {height}×{width}, got {tokens.shape[-1]} of them."
+        )
+    return tokens.reshape(-1, height // side, width // side)
 
 
-def _check_maps(picture: np.ndarray, maps: np.ndarray) -> None:
+def _check_maps(picture: np.ndarray, maps: Sequence[np.ndarray] | np.ndarray) -> None:
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or picture.size == 0:
-        raise ValueError(f"The picture is uint8 [H, W, 3], got {picture.dtype} {list(picture.shape)}.")
-    if maps.ndim != 4 or maps.size == 0:
-        raise ValueError(f"Maps are [rows, columns, n_h, n_w], one at least, got {list(maps.shape)}.")
-    if not (maps >= 0).all() or np.isinf(maps).any():
-        raise ValueError(
+        raise FieldError("picture", f"The picture is uint8 [H, W, 3], got {picture.dtype} {list(picture.shape)}.")
+    if len(maps) == 0 or any(row.ndim != 3 or row.size == 0 or len(row) != len(maps[0]) for row in maps):
+        shapes = ", ".join(str(list(row.shape)) for row in maps) or "no row"
+        raise FieldError(
+            "maps", f"Each row of maps is [columns, n_h, n_w], with as many columns as others; got {shapes}."
+        )
+    lowest, largest = min(row.min() for row in maps), max(row.max() for row in maps)
+    if not (lowest >= 0 and largest < np.inf):
+        raise FieldError(
+            "maps",
             "Maps are finite and not negative; "
-            f"these go from {maps.min():g} to {maps.max():g}. Take the absolute value of a map with a sign."
+            f"these go from {lowest:g} to {largest:g}. Take the absolute value of a map with a sign.",
         )
 
 
@@ -106,7 +131,7 @@ def stand_in(surrogate: Surrogate, x: Tensor, alpha: float) -> Tensor:
 def surrogate_figure(alpha_by_name: Mapping[Surrogate, float]) -> Figure:
     """Each smooth step beside its gradient, over the membrane's distance from the threshold."""
     if not alpha_by_name:
-        raise ValueError("There is no surrogate to draw; give at least one with its α.")
+        raise FieldError("alpha_by_name", "There is no surrogate to draw; give at least one with its α.")
     for name, alpha in alpha_by_name.items():
         Dynamics(surrogate=name, alpha=alpha)  # raises for what no neuron could have
     figure = new_figure(8.4, 3.4, "Surrogates of the spike's step, and their gradients.")
@@ -151,7 +176,7 @@ def share_in_reach(values: np.ndarray, v_threshold: float, surrogate: Surrogate,
 
 @house_style()
 def products_figure(values: Mapping[str, np.ndarray], v_threshold: float, surrogate: Surrogate, alpha: float) -> Figure:
-    """Samples of Q Kᵀ V · s by attention variant, any shape, as histograms over the band that still learns.
+    """Samples of Q Kᵀ V · s, or of what a mask fires from, by variant, as histograms over the band that still learns.
 
     Paper: a value stands for the membrane itself, as if the neuron had no leak and no past.
     """
@@ -162,7 +187,7 @@ def products_figure(values: Mapping[str, np.ndarray], v_threshold: float, surrog
     shown = [v_threshold - reach, v_threshold + reach]
     shown += [float(end) for samples in values.values() for end in (samples.min(), samples.max())]
     edges = _edges(min(shown), max(shown))
-    figure = new_figure(8, 0.9 + 1.05 * len(values), "Values of Q Kᵀ V · s by attention variant.")
+    figure = new_figure(8, 1.1 + 1.05 * len(values), "Currents after attention, such as Q Kᵀ V · s, by variant.")
     rows = figure.subplots(len(values), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (name, samples) in zip(rows, values.items(), strict=True):
         axes.axvspan(v_threshold - reach, v_threshold + reach, color=COLOURS[2], alpha=0.18, linewidth=0)
@@ -180,7 +205,8 @@ def products_figure(values: Mapping[str, np.ndarray], v_threshold: float, surrog
     rows[0].set_xticks(*_ticks(edges))
     rows[0].xaxis.set_minor_locator(NullLocator())
     rows[0].set_xlim(edges[0], edges[-1])
-    rows[-1].set_xlabel(f"Q Kᵀ V · s; shaded, where the {surrogate}'s gradient is above {_VANISHED:.0%} of its largest")
+    shaded = f"shaded, where the {surrogate}'s gradient is above {_VANISHED:.0%} of its largest"
+    rows[-1].set_xlabel(f"current of the neuron after attention, such as Q Kᵀ V · s\n{shaded}")
     figure.supylabel("density", fontsize=10)
     return figure
 
@@ -208,10 +234,12 @@ def _power_of_ten(exponent: int) -> str:
 
 def _check_products(values: Mapping[str, np.ndarray]) -> None:
     if not values:
-        raise ValueError("There are no products to draw; give samples of at least one attention variant.")
+        raise FieldError("values", "There are no products to draw; give samples of at least one attention variant.")
     for name, samples in values.items():
         if samples.size == 0 or not np.isfinite(samples).all():
-            raise ValueError(f"The products of {name} should be finite numbers, one at least; got {_wrong(samples)}.")
+            raise FieldError(
+                "values", f"The products of {name} should be finite numbers, one at least; got {_wrong(samples)}."
+            )
 
 
 def _wrong(samples: np.ndarray) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spikformer.errors import FieldError
 from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def cost_figure(lines: Sequence[Line], accuracy: str, *, title: str = "", label:
     panel; the legend marks them.
     """
     if not lines:
-        raise ValueError("There is no variant to draw; give at least one.")
+        raise FieldError("lines", "There is no variant to draw; give at least one.")
     costs = (_energy(lines), _ENGINE)
     figure = new_figure(10, 4.6, f"Accuracy of {len(lines)} variants by energy and by engine time. {title}".strip())
     for axes, cost in zip(figure.subplots(1, 2, sharey=True), costs, strict=True):

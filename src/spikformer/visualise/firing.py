@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spikformer.errors import FieldError
 from spikformer.visualise.mosaic import (
     EVENT_LEGEND,
     Colour,
@@ -44,28 +45,33 @@ _SPIKE_COLOUR: Colour = (240, 228, 66)  # Okabe and Ito's yellow: neither polari
 
 
 @house_style()
-def firing_figure(rates: Mapping[str, Sequence[float]]) -> Figure:
-    """Rates by block of each of "Q", "K" and "V", as grouped bars (paper, appendix D.1)."""
+def firing_figure(rates: Mapping[int, Mapping[str, float]]) -> Figure:
+    """Rates of "Q", "K" and "V" by the number of a block, as grouped bars (paper, appendix D.1).
+
+    Blocks need not have all three: token attention has no V.
+    """
     from matplotlib.ticker import PercentFormatter
 
-    lengths = {len(values) for values in rates.values()}
-    if len(lengths) != 1 or lengths == {0}:
-        raise ValueError(f"Each of Q, K and V needs a rate for every block, got {_counts(rates)}.")
-    (num_blocks,) = lengths
+    names = list(dict.fromkeys(name for block in rates.values() for name in block))
+    if not names:
+        raise FieldError("rates", "There are no rates of Q, K and V to draw; give those of one block at least.")
+    num_blocks = len(rates)
     figure = new_figure(max(4.0, 1.6 + 0.7 * num_blocks), 3.4, "Firing rates of query, key and value by block.")
     axes = figure.subplots()
-    width = 0.8 / len(rates)
-    for index, (name, values) in enumerate(rates.items()):
-        places = np.arange(num_blocks) + (index - (len(rates) - 1) / 2) * width
+    width = 0.8 / len(names)
+    for index, name in enumerate(names):
+        there = [place for place, block in enumerate(rates.values()) if name in block]
+        places = np.array(there) + (index - (len(names) - 1) / 2) * width
+        values = [block[name] for block in rates.values() if name in block]
         axes.bar(places, values, 0.9 * width, color=COLOURS[index % len(COLOURS)], label=name)
-    axes.set_xticks(range(num_blocks), [str(block) for block in range(1, num_blocks + 1)])
+    axes.set_xticks(range(num_blocks), [str(block) for block in rates])
     axes.set_xlabel("block")
     axes.set_ylabel("neurons that fire at a step")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    axes.set_ylim(0, None if any(map(any, rates.values())) else 1)
-    figure.legend(loc="outside upper right", ncols=len(rates))
+    axes.set_ylim(0, None if any(any(block.values()) for block in rates.values()) else 1)
+    figure.legend(loc="outside upper right", ncols=len(names))
     return figure
 
 
@@ -76,8 +82,8 @@ def layer_rates_figure(names: Sequence[str], rates: np.ndarray) -> Figure:
     from matplotlib.ticker import PercentFormatter
 
     if rates.ndim != 2 or len(names) != len(rates) or rates.size == 0:
-        raise ValueError(
-            f"Rates are [layers, steps] with a name for each layer, got {list(rates.shape)}, {len(names)}."
+        raise FieldError(
+            "rates", f"Rates are [layers, steps] with a name for each layer, got {list(rates.shape)}, {len(names)}."
         )
     num_layers, num_steps = rates.shape
     numbered = num_steps <= _NUMBERED_STEPS
@@ -113,9 +119,10 @@ def input_histogram_figure(
 
     fractions = np.zeros(len(names)) if num_fractions is None else np.asarray(num_fractions, float)
     if counts.ndim != 2 or counts.shape[1] < 2 or not 0 < len(counts) == len(names) == len(fractions):
-        raise ValueError(
+        raise FieldError(
+            "counts",
             "Counts are [layers, values 0, 1, …], with a name and a number of fractions for each layer, "
-            f"got {list(counts.shape)}, {len(names)} and {len(fractions)}."
+            f"got {list(counts.shape)}, {len(names)} and {len(fractions)}.",
         )
     shares = _shares(counts, fractions)
     figure = new_figure(5.6 + _names_width(names), 1.3 + _ROW_HEIGHT * len(names), "What enters every layer.")
@@ -155,17 +162,13 @@ def _names_width(names: Sequence[str]) -> float:
     return 0.085 * max(len(shortened(name)) for name in names)
 
 
-def _counts(rates: Mapping[str, Sequence[float]]) -> str:
-    return ", ".join(f"{len(values)} for {name}" for name, values in rates.items()) or "none"
-
-
 @house_style()
 def raster_figure(spikes: np.ndarray, title: str = "") -> Figure:
     """Spikes [T, neurons]: a row for each neuron, a mark for each spike; above, how many fire at each step."""
     from matplotlib.ticker import MaxNLocator
 
     if spikes.ndim != 2 or spikes.size == 0:
-        raise ValueError(f"A raster's spikes are [steps, neurons], got {list(spikes.shape)}.")
+        raise FieldError("spikes", f"A raster's spikes are [steps, neurons], got {list(spikes.shape)}.")
     num_steps, num_neurons = spikes.shape
     height = float(np.clip(0.1 * num_neurons, 1.5, _HIGHEST))
     figure = new_figure(float(np.clip(2 + 0.4 * num_steps, 4, 12)), height + 1.5, "Which neurons fire at which step.")
@@ -192,13 +195,14 @@ def membrane_figure(
 ) -> Figure:
     """The membrane H before each spike and the spikes, both [T, neurons]: a trace each, which falls where it fires."""
     if membrane.ndim != 2 or membrane.size == 0 or spikes.shape != membrane.shape:
-        raise ValueError(
-            f"Membrane and spikes are both [steps, neurons], got {list(membrane.shape)} and {list(spikes.shape)}."
+        raise FieldError(
+            "membrane",
+            f"Membrane and spikes are both [steps, neurons], got {list(membrane.shape)} and {list(spikes.shape)}.",
         )
     num_steps, num_neurons = membrane.shape
     names = names or [f"neuron {number}" for number in range(1, num_neurons + 1)]
     if len(names) != num_neurons:
-        raise ValueError(f"{num_neurons} traces need as many names, got {len(names)}.")
+        raise FieldError("names", f"{num_neurons} traces need as many names, got {len(names)}.")
     width = float(np.clip(3 + 0.3 * num_steps, 5, 12))
     figure = new_figure(
         width, 1.0 + 0.9 * num_neurons, "Membranes of single neurons, their threshold and their spikes."
@@ -270,14 +274,15 @@ def _squared(counts: np.ndarray) -> np.ndarray:
 
 def _check_events_and_spikes(frames: np.ndarray, spikes: Mapping[str, np.ndarray]) -> None:
     if frames.ndim != 4 or frames.shape[1] != 2 or frames.size == 0:
-        raise ValueError(f"Frames of events are [T, 2, H, W], got {list(frames.shape)}.")
+        raise FieldError("frames", f"Frames of events are [T, 2, H, W], got {list(frames.shape)}.")
     if not spikes:
-        raise ValueError("There are no spikes to draw beside the events; give those of at least one layer.")
+        raise FieldError("spikes", "There are no spikes to draw beside the events; give those of at least one layer.")
     for name, counts in spikes.items():
         if counts.ndim != 3 or len(counts) != len(frames) or counts.size == 0:
-            raise ValueError(
+            raise FieldError(
+                "spikes",
                 f"The spikes of {name} should be [T, H, W] with the T = {len(frames)} of the frames, "
-                f"got {list(counts.shape)}."
+                f"got {list(counts.shape)}.",
             )
         if not (counts >= 0).all():
-            raise ValueError(f"The spikes of {name} are counts, got negative numbers or NaN.")
+            raise FieldError("spikes", f"The spikes of {name} are counts, got negative numbers or NaN.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spikformer.errors import FieldError
 from spikformer.visualise.style import INK, PIXELS_PER_INCH, drawable, house_style, new_figure, shortened
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ NO_EVENT_COLOUR: Colour = (20, 22, 26)
 def image_tile(image: np.ndarray, side: int) -> np.ndarray:
     """An image uint8 [C, H, W], gray or RGB, as a tile of `side` pixels, see `tile`."""
     if image.ndim != 3 or image.shape[0] not in (1, 3) or image.size == 0 or image.dtype != np.uint8:
-        raise ValueError(f"An image is uint8 [1 or 3, H, W], got {image.dtype} {list(image.shape)}.")
+        raise FieldError("image", f"An image is uint8 [1 or 3, H, W], got {image.dtype} {list(image.shape)}.")
     return tile(sample_picture(image), side)
 
 
@@ -43,7 +44,7 @@ def event_tile(frame: np.ndarray, side: int, brightest: float) -> np.ndarray:
 def tile(pixels: np.ndarray, side: int) -> np.ndarray:
     """Pixels uint8 [H, W, RGB] in the middle of a square uint8 [side, side, RGBA], which is clear around them."""
     if side < 1:
-        raise ValueError(f"side must be at least 1 pixel, got {side}.")
+        raise FieldError("side", f"side must be at least 1 pixel, got {side}.")
     longest = max(pixels.shape[:2])
     # A small picture by an integer factor, so that its pixels stay sharp and alike; the rest of the square is a rim.
     picture = fitted(pixels, side // longest * longest if longest <= side else side)
@@ -80,11 +81,11 @@ def event_picture(frame: np.ndarray, brightest: float) -> np.ndarray:
     that fires ten times as often.
     """
     if frame.ndim != 3 or frame.shape[0] != 2 or frame.size == 0:
-        raise ValueError(f"A frame of events is [2, H, W], got {list(frame.shape)}.")
+        raise FieldError("frame", f"A frame of events is [2, H, W], got {list(frame.shape)}.")
     if not (frame >= 0).all():
-        raise ValueError("A frame of events holds counts, got negative numbers or NaN.")
+        raise FieldError("frame", "A frame of events holds counts, got negative numbers or NaN.")
     if not 0 < brightest < np.inf:
-        raise ValueError(f"brightest must be a count above 0, got {brightest}.")
+        raise FieldError("brightest", f"brightest must be a count above 0, got {brightest}.")
     return lit(frame, brightest, (OFF_COLOUR, ON_COLOUR))
 
 
@@ -175,16 +176,19 @@ def _check(
 ) -> tuple[int, int, int, int]:
     """Rows, columns, and the height and width of a tile."""
     if not tiles or not all(map(len, tiles)):
-        raise ValueError(f"A mosaic needs a tile in every row, got rows of {[len(row) for row in tiles]} tiles.")
+        raise FieldError(
+            "tiles", f"A mosaic needs a tile in every row, got rows of {[len(row) for row in tiles]} tiles."
+        )
     num_rows, num_columns = len(tiles), max(map(len, tiles))
     if len(row_titles) != num_rows or len(column_titles) not in (0, num_columns):
-        raise ValueError(
+        raise FieldError(
+            "titles",
             f"{num_rows} rows and {num_columns} columns of tiles need as many titles, "
-            f"got {len(row_titles)} and {len(column_titles)}."
+            f"got {len(row_titles)} and {len(column_titles)}.",
         )
     sizes = {tile.shape[:2] for row in tiles for tile in row}
     if len(sizes) > 1:
-        raise ValueError(f"The tiles of a mosaic have one size, got {sorted(sizes)[:3]}.")
+        raise FieldError("tiles", f"The tiles of a mosaic have one size, got {sorted(sizes)[:3]}.")
     ((height, width),) = sizes
     return num_rows, num_columns, height, width
 

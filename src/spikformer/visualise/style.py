@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from spikformer.errors import FileError
 from spikformer.io import write_atomically
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def new_figure(
 def check_figure_path(path: Path) -> None:
     """Raise now what `save_figure` would raise after the figure is made: for an unknown ending or a missing folder."""
     if path.suffix.lower() not in _FORMATS:
-        raise ValueError(f"{path} should end in one of {', '.join(_FORMATS)}, which names the format of the figure.")
+        raise FileError(path, f"should end in one of {', '.join(_FORMATS)}, which names its format.", "unsupported")
     if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
 
@@ -112,7 +113,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     try:
         _render(figure, content, ending[1:], facecolor="white", **_FORMATS[ending])
     except (OSError, ValueError) as error:  # a WebP has at most 16,383 pixels a side, a JPEG 65,535
-        raise ValueError(f"{path.name} cannot hold this figure ({error}); try .png or .svg.") from None
+        raise FileError(path, f"cannot hold this figure ({error}); try .png or .svg.", "too_large") from None
     write_atomically(path, content.getvalue())
 
 

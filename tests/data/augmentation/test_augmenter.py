@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error
 from torch import Tensor
 
 from spikformer.data import DataSet, open_dataset
-from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation, Augmenter
+from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation, Augmenter, mirrored_in
 
 EVERYTHING = replace(IMAGENET, operation_probability=0.9, mix_probability=0.9)
 CHANGED: dict[str, Any] = {
@@ -55,7 +56,7 @@ def test_without_a_policy_samples_are_only_prepared(event_set: DataSet) -> None:
         assert torch.equal(targets, torch.eye(10)[labels])
 
 
-ELSEWHERE = ("num_frames", "repeats")  # of events, and of the loader
+ELSEWHERE = ("num_frames", "repeats", "alternate_flip")  # of events, of the loader, and by epoch
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Augmentation) if field.name not in ELSEWHERE])
@@ -80,6 +81,27 @@ def test_mirror_images_come_as_often_as_asked(probability: float, colour_set: Da
     # One after the other is independent: as many changes as a fair coin makes.
     changes = (mirrored[1:] != mirrored[:-1]).float().mean().item()
     assert changes == pytest.approx(2 * probability * (1 - probability), abs=0.04)
+
+
+def test_alternating_mirror_images_are_seen_once_in_two_epochs(colour_set: DataSet) -> None:
+    augmenter, plain = Augmenter(Augmentation(alternate_flip=True), colour_set), Augmentation()
+    samples, labels = batch(colour_set, 16)
+    indices = torch.arange(16)
+    seen = []
+    for epoch in range(2):
+        turns = mirrored_in(epoch, indices, seed=3)
+        x, _ = augmenter(samples, labels, np.random.default_rng(0), turns=turns)
+        upright = augment(plain, colour_set)[0]
+        assert torch.equal(x, torch.where(turns.view(-1, 1, 1, 1), upright.flip(-1), upright))
+        seen.append(turns)
+    assert torch.equal(seen[0], ~seen[1])
+    many = mirrored_in(0, torch.arange(10_000), seed=0)
+    assert many.float().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert not torch.equal(many, mirrored_in(0, torch.arange(10_000), seed=1))
+    with field_error("turns"):
+        augmenter(samples, labels, np.random.default_rng(0))
+    with field_error("flip", "alternate_flip"):
+        Augmentation(flip=0.5, alternate_flip=True)
 
 
 def test_erasing_puts_the_mean_colour_into_a_rectangle_of_normalised_images(colour_set: DataSet) -> None:
@@ -181,10 +203,10 @@ def test_frames_are_chosen_in_order_and_for_the_whole_batch(event_set: DataSet) 
 
 @pytest.mark.parametrize("policy", [{"crop_scale": (0.5, 1.0)}, {"color_jitter": 0.4}, {"num_frames": 1000}], ids=str)
 def test_what_does_not_suit_the_data_raises(policy: dict[str, Any], event_set: DataSet, colour_set: DataSet) -> None:
-    with pytest.raises(ValueError, match=next(iter(policy))):
+    with field_error(next(iter(policy))):
         Augmenter(Augmentation(**policy), event_set)
     if "num_frames" in policy:
-        with pytest.raises(ValueError, match="num_frames"):
+        with field_error("num_frames"):
             Augmenter(Augmentation(**policy), colour_set)
 
 
@@ -264,27 +286,21 @@ def test_a_generator_goes_on_where_it_was(colour_set: DataSet) -> None:
 
 
 def test_mirror_images_are_refused_where_left_and_right_mean_something(event_set: DataSet) -> None:
-    with pytest.raises(
-        ValueError, match=r"flip must be 0 for digits_dvs, where left and right mean .*, got 0.5; leave"
-    ):
+    with field_error("flip", "digits_dvs", 0.5):
         Augmenter(CIFAR10_DVS, event_set)
     Augmenter(CIFAR10_DVS, replace(event_set, can_mirror=True))
 
 
 def test_operations_on_colour_are_refused_for_events(event_set: DataSet) -> None:
-    with pytest.raises(
-        ValueError, match=r"operations for digits_dvs must not touch colour, .*, got 'equalize'; rotate"
-    ):
+    with field_error("operations", "digits_dvs", "'equalize'"):
         Augmenter(Augmentation(operations=("rotate", "equalize")), event_set)
 
 
 def test_samples_of_another_form_are_refused(colour_set: DataSet, event_set: DataSet) -> None:
     random, labels = np.random.default_rng(0), torch.zeros(2, dtype=torch.long)
-    with pytest.raises(
-        ValueError, match=r"must be images \[B, C, H, W\] of uint8, got \[2, 3, 24, 32\] of float32; hand"
-    ):
+    with field_error("samples", "[B, C, H, W] of uint8", "[2, 3, 24, 32] of float32"):
         Augmenter(CIFAR, colour_set)(torch.zeros(2, 3, 24, 32), labels, random)
-    with pytest.raises(ValueError, match=r"must be frames \[B, T, 2, H, W\], got \[2, 2, 16, 16\] of float32; hand"):
+    with field_error("samples", "[B, T, 2, H, W]", "[2, 2, 16, 16]"):
         Augmenter(DVS128, event_set)(torch.zeros(2, 2, 16, 16), labels, random)
 
 

@@ -4,78 +4,71 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from tests.mistakes import field_error, unknown_name
 
 from spikformer.data.augmentation import CIFAR, CIFAR10_DVS, DVS128, IMAGENET, Augmentation
 from spikformer.data.augmentation.policy import OPERATIONS
 
 
 def test_a_misspelt_operation_is_answered_with_the_nearest_one() -> None:
-    with pytest.raises(ValueError, match=r"There is no operation 'sheer_x'; did you mean 'shear_x'\?"):
+    with unknown_name("operation", "sheer_x", suggestion="shear_x"):
         Augmentation(operations=("rotate", "sheer_x"))
-    with pytest.raises(ValueError, match=r"There is no operation 'TranslateX'; did you mean 'translate_x'\?"):
+    with unknown_name("operation", "TranslateX", suggestion="translate_x"):
         Augmentation(operations=("TranslateX",))
-    with pytest.raises(ValueError, match=r"no operation 'zzz'; choose from identity, cutout, rotate"):
+    with unknown_name("operation", "zzz", *OPERATIONS):
         Augmentation(operations=("zzz",))
 
 
 def test_a_list_of_operations_becomes_a_tuple_and_a_bare_word_is_refused() -> None:
     assert Augmentation(operations=["rotate"]).operations == ("rotate",)
-    with pytest.raises(ValueError, match="got 'rotate'"):
+    with field_error("operations", "'rotate'"):
         Augmentation(operations="rotate")
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "sentence"),
+    ("field", "value"),
     [
-        ("flip", 1.5, "flip must be between 0 and 1, got 1.5."),
-        ("flip", True, "flip must be between 0 and 1, got True."),
-        ("erase", -0.1, "erase must be between 0 and 1, got -0.1."),
-        ("label_smoothing", float("nan"), "label_smoothing must be between 0 and 1, got nan."),
-        ("mix_probability", "half", "mix_probability must be between 0 and 1, got 'half'."),
-        ("cutmix_share", 2, "cutmix_share must be between 0 and 1, got 2."),
-        ("operation_probability", 7, "operation_probability must be between 0 and 1, got 7."),
-        ("magnitude", 11, "magnitude must be between 0 and 10, got 11."),
-        ("magnitude_std", float("inf"), "magnitude_std must be finite and at least 0, got inf."),
-        ("mixup", -1.0, "mixup must be finite and at least 0, got -1.0."),
-        ("cutmix", None, "cutmix must be finite and at least 0, got None."),
-        ("color_jitter", 1.5, "color_jitter must be between 0 and 1, got 1.5."),
-        ("repeats", 0, "repeats must be an integer of at least 1, got 0."),
-        ("num_frames", 2.5, "num_frames must be an integer of at least 1, got 2.5."),
-        ("num_operations", 0, "num_operations must be an integer of at least 1, got 0."),
-        ("num_operations", 1.5, "num_operations must be an integer of at least 1, got 1.5."),
+        ("flip", 1.5),
+        ("flip", True),
+        ("erase", -0.1),
+        ("label_smoothing", float("nan")),
+        ("mix_probability", "half"),
+        ("cutmix_share", 2),
+        ("operation_probability", 7),
+        ("magnitude", 11),
+        ("magnitude_std", float("inf")),
+        ("mixup", -1.0),
+        ("cutmix", None),
+        ("color_jitter", 1.5),
+        ("repeats", 0),
+        ("num_frames", 2.5),
+        ("num_operations", 0),
+        ("num_operations", 1.5),
     ],
 )
-def test_values_out_of_range_are_refused_in_one_sentence(field: str, value: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match="must be") as refusal:
+def test_values_out_of_range_are_refused_in_one_sentence(field: str, value: Any) -> None:
+    with field_error(field, repr(value)):
         replace(IMAGENET, **{field: value})
-    assert str(refusal.value) == sentence
 
 
 @pytest.mark.parametrize(
-    ("values", "sentence"),
+    ("field", "values"),
     [
-        ({"num_operations": 2}, "num_operations has no effect without operations, got 2; leave it 1."),
-        ({"magnitude": None}, "magnitude has no effect without operations, got None; leave it 9.0."),
-        ({"mix_probability": 0.5}, "mix_probability has no effect without mixup or cutmix, got 0.5; leave it 1.0."),
-        (
-            {"mixup": 0.5, "cutmix_share": 0.2},
-            "cutmix_share has no effect unless mixup and cutmix are both on, got 0.2; leave it 0.5.",
-        ),
-        (
-            {"operations": ("rotate",), "magnitude": None, "magnitude_std": 0.5},
-            "magnitude_std has no effect where magnitude is None, got 0.5; leave it 0.0.",
-        ),
+        ("num_operations", {"num_operations": 2}),
+        ("magnitude", {"magnitude": None}),
+        ("mix_probability", {"mix_probability": 0.5}),
+        ("cutmix_share", {"mixup": 0.5, "cutmix_share": 0.2}),
+        ("magnitude_std", {"operations": ("rotate",), "magnitude": None, "magnitude_std": 0.5}),
     ],
 )
-def test_values_without_an_effect_are_refused(values: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match="has no effect") as refusal:
+def test_values_without_an_effect_are_refused(field: str, values: dict[str, Any]) -> None:
+    with field_error(field, repr(values[field]), repr(getattr(Augmentation(), field))):
         Augmentation(**values)
-    assert str(refusal.value) == sentence
 
 
 @pytest.mark.parametrize("scale", [(0.5,), (0.0, 1.0), (0.9, 0.2), (0.5, 1.5), 0.5, ("a", "b"), (True, 2)])
 def test_a_crop_is_two_shares_of_the_area(scale: Any) -> None:
-    with pytest.raises(ValueError, match="crop_scale"):
+    with field_error("crop_scale", repr(scale)):
         Augmentation(crop_scale=scale)
     assert Augmentation(crop_scale=[0.2, 1]).crop_scale == (0.2, 1.0)
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.mistakes import file_error, mistake, shows
 
 from spikformer.data import DamagedFilesError, open_dataset
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.sets import GESTURES
+from spikformer.errors import FileError
 from spikformer.sampling import to_frames
 
 
@@ -44,31 +46,63 @@ def test_gestures_from_the_archive(given: str, make_gestures, tmp_path: Path) ->
     assert not (archive.parent / "DvsGesture" / "README.pdf").exists()
 
 
+COLUMNS = "class,startTime_usec,endTime_usec"
+
+
 @pytest.mark.parametrize(
-    ("file", "text", "sentence"),
+    ("text", "reason", "at"),
     [
-        ("trials_to_train.txt", "", r"trials_to_train\.txt names no recordings"),
-        ("trials_to_train.txt", "user09_led.aedat", "names user09_led.aedat, but .* does not hold it"),
-        ("trials_to_train.txt", "../user01_led.aedat", "expected the name of an .aedat file"),
-        ("trials_to_train.txt", "user01_led.aedat\nuser01_led.aedat", "names user01_led.aedat twice"),
-        ("trials_to_train.txt", "user24_led.aedat", "user24_led.aedat is in both trial lists"),
-        ("user01_led_labels.csv", "", "should start with the line class,startTime_usec,endTime_usec, got ''"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n", "holds no gestures"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2", r"line 2: expected three integers"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,2,x", r"got '1,2,x'"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n12,0,9", "line 2: the class is 12, expected 1"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n0,0,9", "the class is 0, expected 1 to 11"),
-        ("user01_led_labels.csv", "class,startTime_usec,endTime_usec\n1,9,9", "starts at 9 and ends at 9 µs"),
-        ("user01_led_labels.csv", f"class,startTime_usec,endTime_usec\n1,9,{2**63}", "expected less than 2⁶³"),
-        ("user01_led_labels.csv", "x" * 2_000_000, "2000000 bytes, expected 1048576 at most"),
-        ("trials_to_train.txt", "a\x1b[31m.aedat", r"names a \[31m\.aedat, but"),
-        ("trials_to_train.txt", 2 * "".join(f"{n}.aedat\n" for n in range(40_000)), r"names 0\.aedat twice"),
+        ("", "empty", None),
+        ("../user01_led.aedat", "damaged", "user01_led.aedat"),
+        ("user01_led.aedat\nuser01_led.aedat", "damaged", "user01_led.aedat"),
+        (2 * "".join(f"{n}.aedat\n" for n in range(40_000)), "damaged", "0.aedat"),
     ],
+    ids=["empty", "elsewhere", "twice", "many"],
 )
-def test_damaged_gesture_lists(file: str, text: str, sentence: str, make_gestures) -> None:
+def test_damaged_trial_lists(text: str, reason: str, at: str | None, make_gestures) -> None:
     folder = make_gestures()
-    (folder / file).write_text(text)
-    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+    (folder / "trials_to_train.txt").write_text(text)
+    with file_error(folder / "trials_to_train.txt", reason, at=at):
+        open_dataset("dvs128", folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("user09_led.aedat", "user09_led.aedat"), ("a\x1b[31m.aedat", "[31m.aedat")]
+)
+def test_a_trial_without_its_recording(text: str, shown: str, make_gestures) -> None:
+    folder = make_gestures()
+    (folder / "trials_to_train.txt").write_text(text)
+    with mistake(FileNotFoundError, folder / "trials_to_train.txt", shown) as caught:
+        open_dataset("dvs128", folder)
+    assert str(caught.value).isprintable()
+
+
+def test_a_recording_in_both_trial_lists(make_gestures) -> None:
+    folder = make_gestures()
+    (folder / "trials_to_train.txt").write_text("user24_led.aedat")
+    with file_error(folder, "unfit", at="user24_led.aedat"):
+        open_dataset("dvs128", folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "at", "shown"),
+    [
+        ("", "foreign", 1, COLUMNS),
+        (f"{COLUMNS}\n", "empty", None, ""),
+        (f"{COLUMNS}\n1,2", "damaged", 2, "'1,2'"),
+        (f"{COLUMNS}\n1,2,x", "damaged", 2, "'1,2,x'"),
+        (f"{COLUMNS}\n12,0,9", "damaged", 2, 12),
+        (f"{COLUMNS}\n0,0,9", "damaged", 2, 0),
+        (f"{COLUMNS}\n1,9,9", "damaged", 2, 9),
+        (f"{COLUMNS}\n1,9,{2**63}", "damaged", 2, 2**63),
+        ("x" * 2_000_000, "too_large", None, 2000000),
+    ],
+    ids=["empty", "header alone", "few", "letter", "class 12", "class 0", "no time", "long", "large"],
+)
+def test_damaged_labels(text: str, reason: str, at: int | None, shown: object, make_gestures) -> None:
+    folder = make_gestures()
+    (folder / "user01_led_labels.csv").write_text(text)
+    with file_error(folder / "user01_led_labels.csv", reason, shown, at=at):
         open_dataset("dvs128", folder)
 
 
@@ -76,7 +110,7 @@ def test_damaged_gesture_lists(file: str, text: str, sentence: str, make_gesture
 def test_missing_gesture_lists(file: str, make_gestures) -> None:
     folder = make_gestures()
     (folder / file).unlink()
-    with pytest.raises(FileNotFoundError, match=rf"There is no file .*{file}; it comes with the recordings"):
+    with mistake(FileNotFoundError, folder / file):
         open_dataset("dvs128", folder)
 
 
@@ -86,8 +120,10 @@ def test_a_stretch_without_events_is_told_when_it_is_read(make_gestures) -> None
     (folder / "user24_led_labels.csv").write_text(labels)
     data = open_dataset("dvs128", folder)
     assert data.test[1].sum() == 60
-    with pytest.raises(ValueError, match=r"user24_led\.aedat, 500000 to 600000 µs holds no events"):
+    with mistake(FileError, reason="empty") as caught:
         data.test[0]
+    assert str(caught.value.path).startswith(str(folder / "user24_led.aedat"))
+    assert all(shows(str(caught.value), time) for time in (500000, 600000))
 
 
 def test_people_of_validation_are_not_in_training(make_gestures) -> None:
@@ -103,7 +139,7 @@ def test_all_bad_label_files_are_told(make_gestures) -> None:
         (folder / f"user{user}_led_labels.csv").write_text("nothing")
     with pytest.raises(DamagedFilesError) as damage:
         open_dataset("dvs128", folder)
-    assert [Path(sentence.split()[0]).name[:6] for sentence in damage.value.messages] == ["user01", "user24"]
+    assert [error.path.name[:6] for error in damage.value.errors] == ["user01", "user24"]
 
 
 @given(st.text(max_size=80))

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 import spikformer as sf
 from spikformer.analysis.energy import EnergyReport, audit
 from spikformer.analysis.firing import FiringReport, measure_firing
-from spikformer.analysis.recorder import LayerTraces
+from spikformer.analysis.traces import LayerTraces
 from spikformer.models import Spikformer
 from spikformer.training.evaluation import Evaluation
+from spikformer.visualise.attention import BlockMaps
 from spikformer.visualise.report import Report, Run, Sample, Weights
 
 STEPS = 4
@@ -61,6 +62,10 @@ def measured(
     return network, inputs, firing, audit(network, firing)
 
 
+def attended(num_blocks: int, num_steps: int) -> list[BlockMaps]:
+    return [BlockMaps(block, "attention", np.random.rand(num_steps, 4, 4)) for block in range(1, num_blocks + 1)]
+
+
 @pytest.fixture(scope="session")
 def make_run() -> Callable[..., Run]:
     """A run of two epochs on four samples; `model` overrides the network, the rest any field of the run."""
@@ -69,7 +74,7 @@ def make_run() -> Callable[..., Run]:
         network, inputs, firing, energy = measured(events, tuple((model or {}).items()))
         pictures = inputs.transpose(0, 1).numpy() if events else (60 * inputs).byte().numpy()
         samples = [
-            Sample(picture, f"test sample {n}", "cat", "dog" if n else "cat", 0.75, np.random.rand(2, STEPS, 4, 4))
+            Sample(picture, f"test sample {n}", "cat", "dog" if n else "cat", 0.75, attended(2, STEPS))
             for n, picture in enumerate(pictures[:2])
         ]
         names = fields.pop("class_names", ("cat", "dog", "owl"))

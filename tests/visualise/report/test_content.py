@@ -1,25 +1,25 @@
 """What a report can hold, and what not."""
 
-import pytest
+from tests.mistakes import field_error
 
 from spikformer.visualise.report import Report
 
 
 def test_a_class_list_of_the_wrong_length_is_an_error(make_run) -> None:
-    with pytest.raises(ValueError, match=r"first names 2 .* 3"):
+    with field_error("class_names", "first", 2, 3):
         make_run(class_names=("cat", "dog"), confusion=[[1, 0, 0]] * 3)
 
 
 def test_a_run_without_metrics_is_an_error(make_run) -> None:
-    with pytest.raises(ValueError, match="first"):
+    with field_error("history", "first"):
         make_run(history=[])
 
 
 def test_a_report_needs_runs_with_names_of_their_own(make_run, report_of) -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with field_error("runs"):
         report_of()
     run = make_run()
-    with pytest.raises(ValueError, match="first, first"):
+    with field_error("runs", "first, first"):
         Report([run, run], "1", "now")
 
 

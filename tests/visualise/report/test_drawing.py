@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from spikformer.visualise.attention import BlockMaps
 from spikformer.visualise.report.drawing import (
     draw_attention,
     draw_attention_rates,
@@ -25,7 +26,14 @@ from spikformer.visualise.report.drawing import (
         ("stem.position.conv", "stem, position"),
         ("stem.neuron", "stem"),
         ("downsampling.0.neuron", "down-sampling 1"),
-        ("downsampling.1.branch.0.conv", "down-sampling 2, branch.0"),
+        ("downsampling.1.branch.0.conv", "down-sampling 2, branch 1"),
+        ("stem.branch.1.neuron", "stem, branch 2"),
+        ("stem.shortcut.conv", "stem, shortcut"),
+        ("blocks.0.conv.neuron", "block 1, conv"),
+        ("blocks.0.conv.conv", "block 1, conv"),
+        ("blocks.2.attention.input_neuron", "block 3, input"),
+        ("layers.1.layers.0.conv", "layer 2, layer 1"),
+        ("head_neuron", "head"),
         ("blocks.0.attention.query.linear", "block 1, query"),
         ("blocks.9.attention.neuron", "block 10, attention"),
         ("blocks.1.attention.mixing", "block 2, mixing"),
@@ -33,7 +41,9 @@ from spikformer.visualise.report.drawing import (
         ("stages.0.1.layers.0.conv", "stage 1, block 2, layer 1"),
         ("stages.2.0.shortcut.neuron", "stage 3, block 1, shortcut"),
         ("layers.3.layers.1.neuron", "layer 4, layer 2"),
-        ("output_neuron", "output_neuron"),
+        ("output_neuron", "output"),
+        ("neuron", "neuron"),
+        ("0.neuron", "block 1"),
         ("head", "head"),
     ],
 )
@@ -66,11 +76,13 @@ def test_what_does_not_spike_has_no_rates(make_run) -> None:
     assert draw_rates(ann) is draw_attention_rates(ann) is None
     floats = make_run(model={"attention": "identity"}).firing  # its Q and K are no spikes, its other layers are
     assert draw_rates(floats) is not None
-    assert draw_attention_rates(floats) is None
+    drawn = set(texts(draw_attention_rates(floats).svg))
+    assert ("Q" in drawn, "K" in drawn, "V" in drawn) == (False, False, True)
 
 
 def test_deep_and_long_networks_are_shown_from_first_to_last(make_run) -> None:
-    sample = replace(make_run().samples[0], attention=np.random.rand(10, 16, 4, 4))
+    maps = [BlockMaps(block, "attention", np.random.rand(16, 4, 4)) for block in range(1, 11)]
+    sample = replace(make_run().samples[0], attention=maps)
     written = texts(draw_attention(sample).svg)
     assert [text for text in written if text.startswith("block")] == ["block 1", "block 4", "block 7", "block 10"]
     steps = [text for text in written if text.startswith("step")]
@@ -78,7 +90,19 @@ def test_deep_and_long_networks_are_shown_from_first_to_last(make_run) -> None:
 
 
 def test_a_sample_without_attention_has_no_map(make_run) -> None:
-    assert draw_attention(replace(make_run().samples[0], attention=None)) is None
+    assert draw_attention(replace(make_run().samples[0], attention=[])) is None
+
+
+def test_masks_and_stages_of_other_grids_have_rows_of_their_own(make_run) -> None:
+    maps = [
+        BlockMaps(2, "mask", np.ones((4, 8, 8))),
+        BlockMaps(5, "masked Q", np.ones((4, 4, 4))),
+        BlockMaps(7, "attention", np.zeros((4, 2, 2))),
+    ]
+    written = texts(draw_attention(replace(make_run().samples[0], attention=maps)).svg)
+    rows = [text for text in written if text.startswith("block")]
+    assert rows == ["block 2, mask", "block 5, masked Q", "block 7"]
+    assert written.count("silent") == 4
 
 
 def test_common_curves_name_every_run_and_escape_it(make_run) -> None:

@@ -1,13 +1,13 @@
 """The page as text: complete, self-contained, escaped, written whole or not at all."""
 
 import os
-import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from tests.faults import BROKEN, FULL, fail_each
+from tests.mistakes import mistake
 
 from spikformer.validation import SILENT
 from spikformer.visualise.report import check_report_path, render_report, write_report
@@ -158,11 +158,11 @@ def test_a_run_in_training_says_so(make_run, report_of) -> None:
 
 def test_a_network_that_neither_spikes_nor_attends(make_run, report_of) -> None:
     run = make_run(model={"neuron": "relu", "time_steps": 1, "attention": "none"})
-    samples = [replace(each, attention=None) for each in run.samples]
+    samples = [replace(each, attention=[]) for each in run.samples]
     last = replace(run.last, validation_accuracy=None)
     page = Page(render_report(report_of(replace(run, samples=samples, last=last, best=None, environment={}))))
     assert "This network has no spiking neurons." in page.words
-    assert "Tokens do not mix in this network" in page.words
+    assert "This network has no attention" in page.words
     assert "Nothing was held out for validation" in page.words
     assert "Single neurons" not in page.words
 
@@ -198,12 +198,12 @@ def test_the_file_is_whole_or_untouched(make_run, report_of, tmp_path: Path) -> 
     [("", IsADirectoryError), ("missing/report.html", FileNotFoundError), ("metrics.csv", ValueError)],
 )
 def test_a_place_that_cannot_be_is_an_error(tmp_path: Path, name: str, error: type[Exception]) -> None:
-    with pytest.raises(error, match=re.escape(str(tmp_path))):
+    with mistake(error, tmp_path):
         check_report_path(tmp_path / name)
 
 
 def test_a_place_that_cannot_be_written_is_an_error() -> None:
-    with pytest.raises(OSError, match=r"/proc/report.html"):
+    with mistake(OSError, "/proc/report.html"):
         check_report_path(Path("/proc/report.html"))
 
 

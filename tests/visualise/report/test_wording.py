@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from spikformer.visualise.attention import BlockMaps
 from spikformer.visualise.report import wording
 from spikformer.visualise.report.wording import (
     command,
@@ -11,6 +13,7 @@ from spikformer.visualise.report.wording import (
     duration,
     energy,
     energy_in,
+    map_legend,
     percent,
     setting,
     three_digits,
@@ -22,6 +25,9 @@ def test_the_summary_says_what_matters(make_run) -> None:
     run = make_run()
     said = wording.summary(run)
     assert "spikformer_tiny_digits on digits classifies 87.50% of 16 test samples correctly" in said
+    assert wording.summary(replace(run, network="SEW-ResNet-8")).startswith(
+        "SEW-ResNet-8, by spikformer_tiny_digits on"
+    )
     assert "best on validation, and on 81.25% after the last" in said
     assert "in 4 time steps with 158 k parameters, after 1 min 0 s of training" in said
     assert "15.8 µJ in its ANN twin" in said
@@ -101,6 +107,17 @@ def test_every_layer_has_digits_in_the_unit_of_the_table(make_run) -> None:
     )
     assert {"pJ": 1, "nJ": 1e3, "µJ": 1e6, "mJ": 1e9}[unit] == picojoules
     assert 100 <= most / picojoules < 100_000
+
+
+def test_maps_are_explained_by_what_they_show(make_run) -> None:
+    run = make_run()
+    (sample, *_) = run.samples
+    plain = map_legend(run)
+    masks = [BlockMaps(1, "mask", np.ones((4, 2, 2))), BlockMaps(2, "masked Q", np.ones((4, 2, 2)))]
+    masked = map_legend(replace(run, samples=[replace(sample, attention=masks)]))
+    assert ("Attention:" in plain, "Mask:" in plain, "Masked" in plain) == (True, False, False)
+    assert ("Attention:" in masked, "Mask:" in masked, "Masked q:" in masked) == (False, True, False)
+    assert "Masked Q:" in masked
 
 
 def test_configuration_has_every_setting_once(make_run) -> None:

@@ -13,6 +13,7 @@ from torch.nn.functional import one_hot
 
 from spikformer.data.augmentation.policy import COLOUR, Augmentation
 from spikformer.data.dataset import DataSet
+from spikformer.errors import FieldError
 
 
 class Augmenter:
@@ -24,17 +25,24 @@ class Augmenter:
         self.data = data
 
     def __call__(
-        self, samples: Tensor, labels: Tensor, random: np.random.Generator, *, mix: bool = True
+        self,
+        samples: Tensor,
+        labels: Tensor,
+        random: np.random.Generator,
+        *,
+        mix: bool = True,
+        turns: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Inputs and targets [B, K] of images [B, C, H, W] of bytes, or of event frames [B, T, 2, H, W].
 
         Images come back normalised, frames with time first. Without `mix` targets are smoothed all the same.
+        Alternating mirror images need `turns`, see `mirrored_in`.
         """
         self._check(samples)
         samples = self._choose_frames(samples, random)
         # The frames of a sample become its channels, so that all of them meet the same fate.
         x = self.data.scale(samples).flatten(1, 2) if self.data.events else samples
-        x = self._jitter(self._operate(self._flip(self._crop(x, random), random), random), random)
+        x = self._jitter(self._operate(self._flip(self._crop(x, random), random, turns), random), random)
         x = x if self.data.events else self.data.normalise(self.data.scale(x))
         targets = smooth_targets(labels.to(x.device), len(self.data.class_names), self.augmentation.label_smoothing)
         if mix:
@@ -72,10 +80,15 @@ class Augmenter:
         changes = random.uniform(-self.augmentation.color_jitter, self.augmentation.color_jitter, (len(x), 3))
         return jitter_color(x, changes, random.permuted(np.tile(np.arange(3), (len(x), 1)), axis=1))
 
-    def _flip(self, x: Tensor, random: np.random.Generator) -> Tensor:
-        if not self.augmentation.flip:
+    def _flip(self, x: Tensor, random: np.random.Generator, turns: Tensor | None) -> Tensor:
+        if self.augmentation.alternate_flip:
+            if turns is None:
+                raise FieldError("turns", "alternate_flip needs turns: which samples are mirror images in this epoch.")
+            flipped = turns.to(x.device)
+        elif self.augmentation.flip:
+            flipped = torch.as_tensor(random.random(len(x)) < self.augmentation.flip, device=x.device)
+        else:
             return x
-        flipped = torch.as_tensor(random.random(len(x)) < self.augmentation.flip, device=x.device)
         return torch.where(flipped.view(-1, 1, 1, 1), x.flip(-1), x)
 
     def _operate(self, x: Tensor, random: np.random.Generator) -> Tensor:
@@ -113,29 +126,46 @@ class Augmenter:
         if samples.ndim != (5 if events else 4) or (samples.dtype != torch.uint8 and not events):
             wanted = "frames [B, T, 2, H, W]" if events else "images [B, C, H, W] of uint8"
             got = f"{list(samples.shape)} of {str(samples.dtype).removeprefix('torch.')}"
-            raise ValueError(f"Samples of {self.data.name} must be {wanted}, got {got}; hand them over as stored.")
+            raise FieldError(
+                "samples", f"Samples of {self.data.name} must be {wanted}, got {got}; hand them over as stored."
+            )
+
+
+def mirrored_in(epoch: int, indices: Tensor, seed: int) -> Tensor:
+    """Which samples are mirror images in an epoch: half of them, drawn by the seed, and in the next the other half."""
+    hashed = (indices.long() * 2654435761 + seed * 40503) >> 15  # Knuth's multiplicative hashing
+    return (hashed + epoch) % 2 == 1
 
 
 def _check_suits(augmentation: Augmentation, data: DataSet) -> None:
-    if augmentation.flip and not data.can_mirror:
-        raise ValueError(
-            f"flip must be 0 for {data.name}, where left and right mean something, got {augmentation.flip!r}; "
-            "leave mirror images out."
-        )
+    for name in ("flip", "alternate_flip"):
+        if getattr(augmentation, name) and not data.can_mirror:
+            raise FieldError(
+                name,
+                f"{name} must be off for {data.name}, where left and right mean something, got "
+                f"{getattr(augmentation, name)!r}; leave mirror images out.",
+            )
     if data.events:
         idle = [name for name in ("crop_scale", "color_jitter") if getattr(augmentation, name)]
         if idle:
-            raise ValueError(f"{idle[0]} is for pictures, and {data.name} has recordings of events; leave it out.")
+            raise FieldError(
+                idle[0], f"{idle[0]} is for pictures, and {data.name} has recordings of events; leave it out."
+            )
         steps = data.preprocessing.time_steps
         if augmentation.num_frames is not None and steps is not None and augmentation.num_frames > steps:
-            raise ValueError(f"num_frames must be at most the {steps} of a recording, got {augmentation.num_frames}.")
+            raise FieldError(
+                "num_frames", f"num_frames must be at most the {steps} of a recording, got {augmentation.num_frames}."
+            )
     elif augmentation.num_frames is not None:
-        raise ValueError(f"num_frames is for recordings of events, and {data.name} has pictures; leave it out.")
+        raise FieldError(
+            "num_frames", f"num_frames is for recordings of events, and {data.name} has pictures; leave it out."
+        )
     colours = [name for name in augmentation.operations if name in COLOUR]
     if data.events and colours:
-        raise ValueError(
+        raise FieldError(
+            "operations",
             f"operations for {data.name} must not touch colour, because events have none, got {colours[0]!r}; "
-            "rotate, shear, translate or cut out instead."
+            "rotate, shear, translate or cut out instead.",
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from math import inf, isfinite
 from typing import Any, Literal, get_args
 
-from spikformer.validation import did_you_mean, shown
+from spikformer.errors import FieldError, UnknownNameError, shown
 
 Geometric = Literal["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 Colour = Literal[
@@ -34,6 +34,8 @@ class Augmentation:
 
     flip: float = 0.0
     """Probability of a mirror image."""
+    alternate_flip: bool = False
+    """Every sample is a mirror image in every other epoch, instead of by chance."""
     crop_scale: tuple[float, float] | None = None
     """Least and most of a picture's area that a random crop keeps, to be resized to all of it; None crops nothing."""
     color_jitter: float = 0.0
@@ -77,12 +79,13 @@ class Augmentation:
     def _check_operations(self) -> None:
         given: Any = self.operations
         if not isinstance(given, list | tuple):
-            raise ValueError(f"operations must be a tuple of names, got {shown(given)}; write (name,) for one.")
+            raise FieldError(
+                "operations", f"operations must be a tuple of names, got {shown(given)}; write (name,) for one."
+            )
         object.__setattr__(self, "operations", tuple(given))
         for name in self.operations:
             if name not in OPERATIONS:
-                hint = did_you_mean(name, OPERATIONS, f"choose from {', '.join(OPERATIONS)}.")
-                raise ValueError(f"There is no operation {shown(name)}; {hint}")
+                raise UnknownNameError("operation", name, OPERATIONS)
 
     def _check_crop(self) -> None:
         scale: Any = self.crop_scale
@@ -92,8 +95,9 @@ class Augmentation:
             isinstance(scale, list | tuple) and len(scale) == 2 and all(isinstance(each, int | float) for each in scale)
         )
         if not listed or not 0 < scale[0] <= scale[1] <= 1:
-            raise ValueError(
-                f"crop_scale must be two shares of the area, 0 < least ≤ most ≤ 1, or None, got {shown(scale)}."
+            raise FieldError(
+                "crop_scale",
+                f"crop_scale must be two shares of the area, 0 < least ≤ most ≤ 1, or None, got {shown(scale)}.",
             )
         object.__setattr__(self, "crop_scale", (float(scale[0]), float(scale[1])))
 
@@ -103,7 +107,11 @@ class Augmentation:
             if value is None and name == "num_frames":
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
+                raise FieldError(name, f"{name} must be an integer of at least 1, got {shown(value)}.")
+        if not isinstance(self.alternate_flip, bool):
+            raise FieldError(
+                "alternate_flip", f"alternate_flip must be True or False, got {shown(self.alternate_flip)}."
+            )
         self._check_range("color_jitter", 1.0)
         for name in ("flip", "operation_probability", "erase", "mix_probability", "cutmix_share", "label_smoothing"):
             self._check_range(name, 1.0)
@@ -117,7 +125,7 @@ class Augmentation:
         number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
         if not number or not 0 <= value <= highest:
             wanted = f"between 0 and {highest:g}" if isfinite(highest) else "finite and at least 0"
-            raise ValueError(f"{name} must be {wanted}, got {shown(value)}.")
+            raise FieldError(name, f"{name} must be {wanted}, got {shown(value)}.")
 
     def _check_effects(self) -> None:
         idle: dict[str, str] = {}
@@ -127,14 +135,17 @@ class Augmentation:
             idle["mix_probability"] = "without mixup or cutmix"
         if self.magnitude is None:
             idle["magnitude_std"] = "where magnitude is None"
+        if self.alternate_flip:
+            idle["flip"] = "with alternate_flip"
         if not self.operations:
             names = ("num_operations", "operation_probability", "magnitude", "magnitude_std")
             idle |= dict.fromkeys(names, "without operations")
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in idle and value != field.default:
-                raise ValueError(
-                    f"{field.name} has no effect {idle[field.name]}, got {shown(value)}; leave it {field.default!r}."
+                raise FieldError(
+                    field.name,
+                    f"{field.name} has no effect {idle[field.name]}, got {shown(value)}; leave it {field.default!r}.",
                 )
 
 

@@ -216,7 +216,7 @@ def _decode(content: bytes) -> np.ndarray | None:
     if content[:8] != _MAGIC or zlib.crc32(payload).to_bytes(4, "little") != content[8:12]:
         return None
     try:
-        frames = read_array(io.BytesIO(payload), "frames", num_axes=4)
+        frames = read_array(io.BytesIO(payload), Path("frames"), num_axes=4)
     except ValueError:
         return None
     return frames.copy() if frames.dtype in _KINDS and frames.size else None  # the copy can be written to

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spikformer.data.dataset import DIGITS, DataSet, read_each
+from spikformer.data.dataset import DIGITS, DamagedFilesError, DataSet, read_each
 from spikformer.data.events.formats import ENDINGS, read_recording
 from spikformer.data.events.samples import Clip, FrameCache, LabelledClips, RecordingSamples
 from spikformer.data.options import DataOptions
@@ -29,8 +29,8 @@ from spikformer.data.splits import (
     scan_folders,
 )
 from spikformer.data.unpacking import unpack
+from spikformer.errors import FileError, printable
 from spikformer.io import cache_folder
-from spikformer.validation import printable
 
 RECORDINGS = Kind("recordings", ENDINGS)
 AEDAT = Kind("recordings", (".aedat",))
@@ -76,7 +76,12 @@ def dvs128(root: Path, options: DataOptions) -> DataSet:
     train, test = read_each(lists)
     shared = {gesture.path for gesture in train} & {gesture.path for gesture in test}
     if shared:
-        raise ValueError(f"{folder}: {min(shared).name} is in both trial lists; a test on it would say nothing.")
+        raise FileError(
+            folder,
+            f": {min(shared).name} is in both trial lists; a test on it would say nothing.",
+            "unfit",
+            at=min(shared).name,
+        )
     splits = {"train": _stretches(train), "test": _stretches(test)}
     people = np.array([gesture.path.name.partition("_")[0] for gesture in train])
     held = _some_people(people, VALIDATION_SHARE if options.validation_share is None else options.validation_share)
@@ -119,12 +124,13 @@ def _likely_sensor(splits: Mapping[str, LabelledClips]) -> tuple[int, int]:
     """
     clips = next(iter(splits.values())).clips
     spread = [clips[index * len(clips) // _LOOKED_AT] for index in range(_LOOKED_AT)]
-    guesses, reasons = [], []
+    guesses: list[tuple[int, int]] = []
+    errors: list[Exception] = []
     for clip in dict.fromkeys([*spread, *clips]):
         try:
             recording = read_recording(clip.path)
         except (ValueError, OSError) as error:
-            reasons.append(error)
+            errors.append(error)
             continue
         if not recording.size_is_guessed:
             return recording.size
@@ -132,7 +138,7 @@ def _likely_sensor(splits: Mapping[str, LabelledClips]) -> tuple[int, int]:
         if len(guesses) == min(_LOOKED_AT, len(clips)):
             break
     if not guesses:
-        raise ValueError(f"None of {len(reasons)} recordings can be read; the first: {reasons[0]}")
+        raise DamagedFilesError(errors)
     return max(guesses)
 
 
@@ -229,38 +235,44 @@ def read_gestures(folder: Path, trials: str) -> list[Gesture]:
     path = folder / trials
     names = [line.strip() for line in _lines(path) if line.strip()]
     if not names:
-        raise ValueError(f"{path} names no recordings.")
+        raise FileError(path, "names no recordings.", "empty")
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"{path} names {printable(repeated[0])} twice.")
+        raise FileError(path, f"names {printable(repeated[0])} twice.", at=printable(repeated[0]))
     return list(chain(*read_each(partial(_read_labels, folder / name, path) for name in names)))
 
 
 def _read_labels(recording: Path, trials: Path) -> list[Gesture]:
     if recording.suffix != ".aedat" or recording.parent != trials.parent:
-        raise ValueError(f"{trials} names {printable(recording.name)!r}, expected the name of an .aedat file.")
+        raise FileError(
+            trials, f"names {printable(recording.name)!r}, expected the name of an .aedat file.", at=recording.name
+        )
     if not recording.is_file():
         raise FileNotFoundError(f"{trials} names {printable(recording.name)}, but {recording.parent} does not hold it.")
     path = recording.with_name(f"{recording.stem}_labels.csv")
     header, *rows = _lines(path) or [""]
     if header.strip().replace(" ", "") != _COLUMNS:
-        raise ValueError(f"{path} should start with the line {_COLUMNS}, got {printable(header, 60)!r}.")
-    gestures = [_parse(row, f"{path}, line {number}", recording) for number, row in enumerate(rows, 2) if row.strip()]
+        raise FileError(path, f"should start with the line {_COLUMNS}, got {printable(header, 60)!r}.", "foreign", at=1)
+    gestures = [_parse(row, path, number, recording) for number, row in enumerate(rows, 2) if row.strip()]
     if not gestures:
-        raise ValueError(f"{path} holds no gestures.")
+        raise FileError(path, "holds no gestures.", "empty")
     return gestures
 
 
-def _parse(row: str, place: str, recording: Path) -> Gesture:
+def _parse(row: str, path: Path, line: int, recording: Path) -> Gesture:
     cells = row.split(",")
     if len(cells) != 3 or not all(cell.strip().isdecimal() and len(cell) < 20 for cell in cells):
-        raise ValueError(f"{place}: expected three integers for {_COLUMNS}, got {printable(row, 60)!r}.")
+        raise FileError(
+            path, f", line {line}: expected three integers for {_COLUMNS}, got {printable(row, 60)!r}.", at=line
+        )
     number, start, end = map(int, cells)
     if end >= 2**63:
-        raise ValueError(f"{place}: the gesture ends at {end} µs, expected less than 2⁶³.")
+        raise FileError(path, f", line {line}: the gesture ends at {end} µs, expected less than 2⁶³.", at=line)
     if not 1 <= number <= len(GESTURES):
-        raise ValueError(f"{place}: the class is {number}, expected 1 to {len(GESTURES)}.")
+        raise FileError(path, f", line {line}: the class is {number}, expected 1 to {len(GESTURES)}.", at=line)
     if start >= end:
-        raise ValueError(f"{place}: the gesture starts at {start} and ends at {end} µs; it must end later.")
+        raise FileError(
+            path, f", line {line}: the gesture starts at {start} and ends at {end} µs; it must end later.", at=line
+        )
     return Gesture(recording, number - 1, start, end)
 
 
@@ -268,5 +280,5 @@ def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}; it comes with the recordings.")
     if (size := path.stat().st_size) > _MAX_TEXT_BYTES:
-        raise ValueError(f"{path} has {size} bytes, expected {_MAX_TEXT_BYTES} at most; it is another file.")
+        raise FileError(path, f"has {size} bytes, expected {_MAX_TEXT_BYTES} at most; it is another file.", "too_large")
     return path.read_bytes().decode("latin-1").splitlines()

@@ -16,8 +16,8 @@ import numpy as np
 from spikformer import pickles
 from spikformer.data.dataset import LabelledImages, read_each
 from spikformer.data.unpacking import find_files, read_found
+from spikformer.errors import FieldError, FileError, printable
 from spikformer.pickles import Dialect, Name, RefusedError, as_text
-from spikformer.validation import printable
 
 logger = logging.getLogger(__name__)
 
@@ -77,13 +77,15 @@ def read_cifar(root: str | os.PathLike[str], which: str) -> Cifar:
     the files' size of memory, and 100 MB; a file may have 256 MiB, and see `find_files` for archives.
     """
     if which not in _KINDS:
-        raise ValueError(f"which must be one of {', '.join(_KINDS)}, got {which!r}.")
+        raise FieldError("which", f"which must be one of {', '.join(_KINDS)}, got {which!r}.")
     kind = _KINDS[which]
     source, version, files = _find(Path(root), kind)
     batches = [name for name in version.train if name in files]
     for needed in (version.test, version.class_names):
         if needed not in files:
-            raise ValueError(f"{source} holds {', '.join(batches)}, but no {needed}; put it there, too.")
+            raise FileError(
+                source, f"holds {', '.join(batches)}, but no {needed}; put it there, too.", "unfit", at=needed
+            )
     if len(batches) < len(version.train):
         logger.warning("%s holds %d of %d training batches: read those.", source, len(batches), len(version.train))
 
@@ -121,9 +123,13 @@ def _read_dict(content: bytes, name: str, kind: _Kind) -> LabelledImages:
     values = _dict(content, name)
     pixels, labels = values.get("data"), values.get(kind.label_key)
     if not isinstance(pixels, np.ndarray) or pixels.shape[1] != _NUM_PIXELS:
-        raise ValueError(f"{name} should hold rows of {_NUM_PIXELS} pixels as 'data'; it is damaged or another set's.")
+        raise FileError(
+            name, f"should hold rows of {_NUM_PIXELS} pixels as 'data'; it is damaged or another set's.", at="data"
+        )
     if not isinstance(labels, list) or len(labels) != len(pixels) or not all(type(label) is int for label in labels):
-        raise ValueError(f"{name} should hold {len(pixels)} labels as {kind.label_key!r}, one for each image.")
+        raise FileError(
+            name, f"should hold {len(pixels)} labels as {kind.label_key!r}, one for each image.", at=kind.label_key
+        )
     for row, label in enumerate(labels):
         _check_label(label, row, name, kind)
     return LabelledImages(pixels, np.array(labels))
@@ -133,8 +139,8 @@ def _read_rows(content: bytes, name: str, kind: _Kind) -> LabelledImages:
     """The binary version: rows of label bytes and pixels, nothing else."""
     width = kind.label_bytes + _NUM_PIXELS
     if not content or len(content) % width:
-        raise ValueError(
-            f"{name} has {len(content)} bytes, expected rows of {width}; it is cut short or another set's."
+        raise FileError(
+            name, f"has {len(content)} bytes, expected rows of {width}; it is cut short or another set's.", "truncated"
         )
     rows = np.frombuffer(content, np.uint8).reshape(-1, width)
     labels = rows[:, kind.label_bytes - 1]
@@ -146,7 +152,9 @@ def _read_rows(content: bytes, name: str, kind: _Kind) -> LabelledImages:
 
 def _check_label(label: int, row: int, name: str, kind: _Kind) -> None:
     if not 0 <= label < kind.num_classes:
-        raise ValueError(f"{name}: image {row} has label {label}, expected 0 to {kind.num_classes - 1}; get it again.")
+        raise FileError(
+            name, f": image {row} has label {label}, expected 0 to {kind.num_classes - 1}; get it again.", at=row
+        )
 
 
 def _joined(parts: list[LabelledImages]) -> LabelledImages:
@@ -161,19 +169,19 @@ def _read_names(content: bytes, name: str, kind: _Kind) -> tuple[str, ...]:
     else:
         names = _dict(content, name).get(kind.names_key)
     if not isinstance(names, list) or len(names) != kind.num_classes:
-        raise ValueError(f"{name} should hold the names of {kind.num_classes} classes.")
+        raise FileError(name, f"should hold the names of {kind.num_classes} classes.")
     texts = tuple(text.decode("latin-1") if isinstance(text, bytes) else text for text in names)
     if not all(isinstance(text, str) and text and text.isprintable() for text in texts) or len(set(texts)) != len(
         texts
     ):
-        raise ValueError(f"{name} should hold {kind.num_classes} different names of classes.")
+        raise FileError(name, f"should hold {kind.num_classes} different names of classes.")
     return texts
 
 
 def _dict(content: bytes, name: str) -> dict[str, Any]:
     values = read_pickle(content, name)
     if not isinstance(values, dict):
-        raise ValueError(f"{name} holds a {type(values).__name__}, expected a dict.")
+        raise FileError(name, f"holds a {type(values).__name__}, expected a dict.", "foreign")
     return values
 
 
@@ -197,13 +205,18 @@ def read_pickle(content: bytes, name: str) -> Any:
         value = pickles.read_pickle(stream, _cifar())
         return {key: _plain(item) for key, item in value.items()} if type(value) is dict else _plain(value)
     except RefusedError as refused:
-        raise ValueError(
-            f"{name} {printable(refused, 200)}, before byte {stream.tell()}, which CIFAR's files do not; it was not "
-            "loaded and nothing in it was executed."
+        raise FileError(
+            name,
+            f"{printable(refused, 200)}, before byte {stream.tell()}, which CIFAR's files do not; it was not "
+            "loaded and nothing in it was executed.",
+            "unsafe",
+            at=stream.tell(),
         ) from None
     except (ValueError, IndexError, KeyError, TypeError) as error:
         reason = printable(error, 200) or type(error).__name__
-        raise ValueError(f"{name} is damaged or not CIFAR's, before byte {stream.tell()} ({reason}).") from None
+        raise FileError(
+            name, f"is damaged or not CIFAR's, before byte {stream.tell()} ({reason}).", at=stream.tell()
+        ) from None
 
 
 def _cifar() -> Dialect:

@@ -17,6 +17,7 @@ import numpy as np
 
 from spikformer.data.archives import open_content
 from spikformer.data.dataset import LabelledImages, read_each
+from spikformer.errors import FileError
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MAX_AXES = 8  # images have three; NumPy gives up somewhere above
@@ -32,11 +33,13 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     with open_content(path, _MAX_BYTES) as file:
         header = file.read(4)
         if len(header) < 4:
-            raise ValueError(f"{path} has {len(header)} bytes, too few for an IDX file; get it again.")
+            raise FileError(path, f"has {len(header)} bytes, too few for an IDX file; get it again.", "truncated")
         if header[:2] != b"\0\0" or header[2] not in _TYPES:
-            raise ValueError(
-                f"{path} is not an IDX file: it starts with {header.hex(' ')}, expected 00 00, then one of "
-                f"{', '.join(f'{code:02x}' for code in _TYPES)}."
+            raise FileError(
+                path,
+                f"is not an IDX file: it starts with {header.hex(' ')}, expected 00 00, then one of "
+                f"{', '.join(f'{code:02x}' for code in _TYPES)}.",
+                "foreign",
             )
         shape = _read_shape(file.read(4 * header[3]), header[3], path)
         dtype = np.dtype(_TYPES[header[2]])
@@ -44,21 +47,25 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
         values = file.read(expected + 1)  # one more, to notice what should not be there
     if len(values) != expected:
         there = "more" if len(values) > expected else str(len(values))
-        raise ValueError(
-            f"{path} announces {'×'.join(map(str, shape))} values in {expected} bytes and holds {there}; "
-            "it is damaged or cut short, get it again."
+        raise FileError(
+            path,
+            f"announces {'×'.join(map(str, shape))} values in {expected} bytes and holds {there}; "
+            "it is damaged or cut short, get it again.",
+            "truncated",
         )
     return np.frombuffer(values, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _read_shape(lengths: bytes, num_axes: int, path: Path) -> tuple[int, ...]:
     if not 1 <= num_axes <= _MAX_AXES:
-        raise ValueError(f"{path} announces {num_axes} axes in byte 3, expected 1 to {_MAX_AXES}.")
+        raise FileError(path, f"announces {num_axes} axes in byte 3, expected 1 to {_MAX_AXES}.")
     if len(lengths) < 4 * num_axes:
-        raise ValueError(f"{path} ends in its header, before the lengths of its {num_axes} axes; get it again.")
+        raise FileError(
+            path, f"ends in its header, before the lengths of its {num_axes} axes; get it again.", "truncated"
+        )
     shape = tuple(np.frombuffer(lengths, ">u4").tolist())
     if 0 in shape:
-        raise ValueError(f"{path} announces {'×'.join(map(str, shape))} values: it holds nothing.")
+        raise FileError(path, f"announces {'×'.join(map(str, shape))} values: it holds nothing.", "empty")
     return shape
 
 
@@ -75,7 +82,7 @@ class Mnist(NamedTuple):
 def read_mnist(root: Path) -> Mnist:
     """The set in a folder, or in the raw/ below it."""
     if root.is_file():
-        raise ValueError(f"{root} is a file, expected the folder with the four files of the set.")
+        raise FileError(root, "is a file, expected the folder with the four files of the set.", "foreign")
     if not root.is_dir():
         raise FileNotFoundError(f"There is no folder {root}.")
     paths = [
@@ -89,16 +96,20 @@ def read_mnist(root: Path) -> Mnist:
 
 def _labelled(images_path: Path, labels_path: Path, images: np.ndarray, labels: np.ndarray) -> LabelledImages:
     if images.ndim != 3 or images.dtype != np.uint8:
-        raise ValueError(f"{images_path} holds {images.dtype} {list(images.shape)}, expected bytes [N, height, width].")
+        raise FileError(images_path, f"holds {images.dtype} {list(images.shape)}, expected bytes [N, height, width].")
     if labels.shape != (len(images),):
-        raise ValueError(
-            f"{labels_path} holds labels {list(labels.shape)} for {len(images)} images; they are not of one set."
+        raise FileError(
+            labels_path,
+            f"holds labels {list(labels.shape)} for {len(images)} images; they are not of one set.",
+            "unfit",
         )
     outside = (labels < 0) | (labels >= _NUM_CLASSES)
     if outside.any():
         first = int(outside.argmax())
-        raise ValueError(
-            f"{labels_path}: image {first} has label {labels[first]}, expected 0 to {_NUM_CLASSES - 1}; get it again."
+        raise FileError(
+            labels_path,
+            f": image {first} has label {labels[first]}, expected 0 to {_NUM_CLASSES - 1}; get it again.",
+            at=first,
         )
     return LabelledImages(images[:, None], labels.astype(np.int64))
 

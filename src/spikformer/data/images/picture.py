@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from PIL import Image, ImageFile
 
-from spikformer.validation import printable
+from spikformer.errors import FieldError, FileError, Reason, printable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 MAX_PIXELS = 89_478_485  # Pillow's own bound: 256 MB of RGB
@@ -46,20 +46,23 @@ def read_picture(path: str | os.PathLike[str], size_hint: tuple[int, int] | None
     """
     path = Path(path)
     if size_hint is not None and (len(size_hint) != 2 or min(size_hint) < 1):
-        raise ValueError(f"size_hint must be (height, width), each at least 1, got {size_hint!r}.")
+        raise FieldError("size_hint", f"size_hint must be (height, width), each at least 1, got {size_hint!r}.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         with _open(path) as image:
             pixels = np.asarray(_upright(_to_rgb(_decode(image, size_hint)), _orientation(image)))
     except Image.DecompressionBombError:
-        raise ValueError(
-            f"{path} says that it has more than {_most_pixels(path)} pixels; it was not decoded, make it smaller first."
+        raise FileError(
+            path,
+            f"says that it has more than {_most_pixels(path)} pixels; it was not decoded, make it smaller first.",
+            "too_large",
         ) from None
     except MemoryError:
         raise  # is not the file's fault
     except Exception as error:  # on damaged files Pillow raises nearly every kind there is
-        raise ValueError(f"{path} cannot be read: {_reason(error, path)}.") from None
+        problem, reason = _problem(error, path)
+        raise FileError(path, f"cannot be read: {problem}.", reason) from None
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
@@ -119,9 +122,9 @@ def _to_eight_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8))
 
 
-def _reason(error: Exception, path: Path) -> str:
+def _problem(error: Exception, path: Path) -> tuple[str, Reason]:
     if path.stat().st_size == 0:
-        return "it is empty"
+        return "it is empty", "empty"
     if isinstance(error, Image.UnidentifiedImageError):
-        return f"it is none of {', '.join(_FORMATS)}"
-    return printable(error, 200).rstrip(".") or type(error).__name__
+        return f"it is none of {', '.join(_FORMATS)}", "foreign"
+    return printable(error, 200).rstrip(".") or type(error).__name__, "damaged"

@@ -13,6 +13,7 @@ import numpy as np
 
 from spikformer.config import NetworkConfig
 from spikformer.engine.ops import Neuron
+from spikformer.errors import FieldError
 
 NEURONS = ("lif", "if", "plif")
 NORM_EPS = 1e-5  # of every batch norm here; PyTorch's default
@@ -34,28 +35,35 @@ class Arrays:
     def take(self, name: str, *shape: int) -> np.ndarray:
         """The array of that name, in float64."""
         if name not in self._arrays:
-            raise ValueError(f"The weights lack {name}.")
+            raise FieldError(name, f"The weights lack {name}.")
         self._unused.discard(name)
         array = self._arrays[name]
         if array.shape != shape:
-            raise ValueError(f"{name} should be {list(shape)}, is {list(array.shape)}; it does not fit its config.")
+            raise FieldError(
+                name, f"{name} should be {list(shape)}, is {list(array.shape)}; it does not fit its config."
+            )
         return array.astype(np.float64)
 
     def check_used(self) -> None:
         if self._unused:
-            raise ValueError(f"The weights hold {min(self._unused)}, which the network of their config does not have.")
+            raise FieldError(
+                min(self._unused),
+                f"The weights hold {min(self._unused)}, which the network of their config does not have.",
+            )
 
     def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> Neuron:
         """A config's neuron, at its usual threshold unless another is given."""
         if config.neuron not in NEURONS:  # floats between layers are no events, and others have no constants here
-            raise ValueError(
+            raise FieldError(
+                "neuron",
                 f"The engine runs on spikes of {', '.join(NEURONS)}, but this model's neuron is {config.neuron!r}: "
-                "compile a model with one of those, or run this one in PyTorch."
+                "compile a model with one of those, or run this one in PyTorch.",
             )
         if config.v_reset is None:
-            raise ValueError(
+            raise FieldError(
+                "v_reset",
                 "The engine resets to a voltage, but v_reset=None subtracts the threshold: compile a model with a "
-                "v_reset, or run this one in PyTorch."
+                "v_reset, or run this one in PyTorch.",
             )
         gain, leak = 1 / config.tau, 1.0
         if config.neuron == "plif":
@@ -105,5 +113,7 @@ def as_float32(array: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         narrow = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(narrow).all():
-        raise ValueError("The weights hold NaN or infinity, or overflow in float32: their training went wrong.")
+        raise FieldError(
+            "weights", "The weights hold NaN or infinity, or overflow in float32: their training went wrong."
+        )
     return narrow

@@ -9,6 +9,7 @@ from __future__ import annotations
 from spikformer.config import NetworkConfig, PoolAfter
 from spikformer.engine.lowering.arrays import Arrays, as_float32
 from spikformer.engine.program import Builder, Program
+from spikformer.errors import FieldError
 
 
 class Layers:
@@ -16,9 +17,10 @@ class Layers:
 
     def __init__(self, config: NetworkConfig, arrays: Arrays) -> None:
         if config.mixes_samples:
-            raise ValueError(
+            raise FieldError(
+                "batch_leak",
                 "The engine computes every sample on its own, but samples of a batch leak into each other in this "
-                "network: compile one with batch_leak=False, or run this one in PyTorch."
+                "network: compile one with batch_leak=False, or run this one in PyTorch.",
             )
         self.config, self.arrays, self.build = config, arrays, Builder()
 

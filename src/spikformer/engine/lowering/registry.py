@@ -20,8 +20,8 @@ from spikformer.card import read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.program import Compiled, Program
+from spikformer.errors import FieldError, FileError, UnknownNameError, field_of
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors
-from spikformer.validation import shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,7 +60,9 @@ def architecture_of(config: NetworkConfig) -> str:
     for name, lowering in _LOWERINGS.items():
         if type(config) is lowering.config_type:
             return name
-    raise ValueError(f"The engine has no lowering for a {type(config).__name__}; it runs {', '.join(_LOWERINGS)}.")
+    raise FieldError(
+        "config", f"The engine has no lowering for a {type(config).__name__}; it runs {', '.join(_LOWERINGS)}."
+    )
 
 
 def lower(config: NetworkConfig, arrays: Arrays) -> Program:
@@ -72,7 +74,7 @@ def lower(config: NetworkConfig, arrays: Arrays) -> Program:
 
 def _lowering(architecture: str) -> Lowering:
     if architecture not in _LOWERINGS:
-        raise ValueError(f"The engine cannot run {shown(architecture)} networks; it runs {', '.join(_LOWERINGS)}.")
+        raise UnknownNameError("lowering", architecture, _LOWERINGS, f"the engine runs {', '.join(_LOWERINGS)}.")
     return _LOWERINGS[architecture]
 
 
@@ -82,7 +84,7 @@ def from_model(model: SpikingNetwork) -> Compiled:
 
     model = unwrap(model, "compile_engine")
     if model.training:
-        raise ValueError("The engine compiles a model for inference; call model.eval() first.")
+        raise FieldError("training", "The engine compiles a model for inference; call model.eval() first.")
     check_as_configured(model, "compile_engine")
     arrays = {name: _as_array(tensor) for name, tensor in model.state_dict().items()}
     return Compiled(lower(model.config, Arrays(arrays)), model.config, model.card)
@@ -104,7 +106,7 @@ def from_weights(path: str | os.PathLike[str]) -> Compiled:
             arrays = Arrays({name: _read(file, name) for name in file.entries})
             return Compiled(lower(config, arrays), config, read_card(file.metadata, config))
         except ValueError as error:
-            raise ValueError(f"{path} cannot become an engine: {error}") from None
+            raise FileError(path, f"cannot become an engine: {error}", "unfit", at=field_of(error)) from None
 
 
 def _read(file: TensorFile, name: str) -> np.ndarray:

@@ -10,6 +10,7 @@ from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.lowering.layers import Layers
 from spikformer.engine.lowering.registry import register_lowering
 from spikformer.engine.program import Builder, Program
+from spikformer.errors import FieldError
 
 _JOINS: dict[Join, Callable[[Builder, str, int, int], int]] = {
     "add": lambda build, name, output, shortcut: build.add(name, shortcut, output),
@@ -56,9 +57,10 @@ def lower_sew_event_net(config: SEWEventConfig, arrays: Arrays) -> Program:
     """2×2 pools halve maps of counts, or of spikes, until one position is left."""
     positions = prod(config.grid or (1, 1))
     if positions > 1:
-        raise ValueError(
+        raise FieldError(
+            "image_size",
             f"The engine's head reads the mean over positions, but this one reads each of {positions}: compile a model "
-            f"whose image_size is its patch size, {config.patch_size}, or run this one in PyTorch."
+            f"whose image_size is its patch size, {config.patch_size}, or run this one in PyTorch.",
         )
     layers, x, channels, index = Layers(config, arrays), 0, config.in_channels, 0
     for width in config.widths:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from spikformer.config import PoolAfter, TransformerConfig
 from spikformer.engine.lowering.layers import Layers
+from spikformer.errors import FieldError
 
 Operand = Literal["query", "key", "value"]
 Operands = Mapping[Operand, int]
@@ -90,9 +91,10 @@ _VARIANTS: dict[str, _Variant] = {
 def add_attention(layers: Layers, name: str, x: int, attention: Attention) -> int:
     """The sum x + Projection(SN(mix of Q, K and V)), of spikes or, if x is one, of membranes."""
     if attention.variant not in _VARIANTS:
-        raise ValueError(
+        raise FieldError(
+            "attention",
             f"The engine mixes spikes, but attention={attention.variant!r} has floats in Q, K or V, or no ops here: "
-            f"compile a model with {', '.join(_VARIANTS)}, or run this one in PyTorch."
+            f"compile a model with {', '.join(_VARIANTS)}, or run this one in PyTorch.",
         )
     row, dim, build = _VARIANTS[attention.variant], attention.dim, layers.build
     read = layers.fire(f"{name}.input_neuron", x) if attention.membrane else x

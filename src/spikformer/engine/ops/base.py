@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spikformer.validation import shown
+from spikformer.errors import FieldError, shown
 
 Kind = Literal["pixels", "spikes", "counts", "floats"]
 
@@ -68,18 +68,22 @@ class Neuron:
 
     def __post_init__(self) -> None:
         if not all(abs(constant) <= MAX_CONSTANT for constant in self.as_tuple()):  # NaN compares as False
-            raise ValueError(f"a neuron's constants must be at most {MAX_CONSTANT:,.0f}, got {shown(self.as_tuple())}")
+            raise FieldError(
+                "neuron", f"a neuron's constants must be at most {MAX_CONSTANT:,.0f}, got {shown(self.as_tuple())}"
+            )
         if np.float32(self.v_threshold) <= np.float32(self.v_reset):  # as the engine compares
-            raise ValueError(f"a neuron's threshold must be above its rest, got {self.v_threshold} and {self.v_reset}")
+            raise FieldError(
+                "neuron", f"a neuron's threshold must be above its rest, got {self.v_threshold} and {self.v_reset}"
+            )
 
     def as_tuple(self) -> tuple[float, float, float, float]:
         return (self.gain, self.leak, self.v_threshold, self.v_reset)
 
 
-def expect(holds: bool, problem: str) -> None:
-    """Raise ValueError with the problem unless it holds."""
+def expect(holds: bool, problem: str, field: str = "op") -> None:
+    """Raise FieldError with the problem unless it holds."""
     if not holds:
-        raise ValueError(problem)
+        raise FieldError(field, problem)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from spikformer.config import NetworkConfig
+from spikformer.errors import UnknownNameError
 from spikformer.presets import get_preset
 from spikformer.training.recipe import Recipe
-from spikformer.validation import did_you_mean
 
 Family = Callable[[NetworkConfig], Recipe]
 """How models of a kind are trained; its docstring says where that comes from."""
@@ -60,6 +60,5 @@ def recipe_summary(name: str) -> str:
 
 def _row(name: str) -> Row:
     if name not in _ROWS:
-        hint = did_you_mean(name, _ROWS, "`spikformer models --recipes` lists them.")
-        raise ValueError(f"There is no recipe {name!r}; {hint}")
+        raise UnknownNameError("recipe", name, _ROWS, "`spikformer models --recipes` lists them.")
     return _ROWS[name]

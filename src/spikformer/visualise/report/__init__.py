@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from spikformer.errors import FileError
 from spikformer.io import write_atomically
 from spikformer.visualise.report import drawing, wording
 from spikformer.visualise.report.content import Report, Run, Sample, Weights
@@ -45,6 +46,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.energy,
     wording.extremes,
     wording.layer_unit,
+    wording.map_legend,
     wording.order_title,
     wording.overview,
     wording.percent,
@@ -91,7 +93,7 @@ def check_report_path(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}.")
     if path.suffix.lower() not in _ENDINGS:
-        raise ValueError(f"{path} should end in {' or '.join(_ENDINGS)}, so that a browser opens it.")
+        raise FileError(path, f"should end in {' or '.join(_ENDINGS)}, so that a browser opens it.", "unsupported")
     if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
     try:

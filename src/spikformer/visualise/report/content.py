@@ -10,9 +10,11 @@ import numpy as np
 
 from spikformer.analysis.energy import EnergyReport
 from spikformer.analysis.firing import FiringReport
-from spikformer.analysis.recorder import LayerTraces
+from spikformer.analysis.traces import LayerTraces
+from spikformer.errors import FieldError
 from spikformer.paper import PaperRow
 from spikformer.training.evaluation import Evaluation
+from spikformer.visualise.attention import BlockMaps
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Sample:
     answer: str | None
     """None if no spike reached the head."""
     confidence: float
-    attention: np.ndarray | None
-    """How much each token is looked at, [blocks, T, n_h, n_w], none negative; None where tokens do not mix."""
+    attention: Sequence[BlockMaps]
+    """Of every block that has attention."""
 
     @property
     def events(self) -> bool:
@@ -86,14 +88,17 @@ class Run:
     environment: Mapping[str, Any]
     num_train_samples: int
     paper: PaperRow | None = None
+    network: str | None = None
+    """What people call it, where the recipe is of a network of another architecture."""
 
     def __post_init__(self) -> None:
         if not self.history:
-            raise ValueError(f"The run {self.name} has no finished epoch to report.")
+            raise FieldError("history", f"The run {self.name} has no finished epoch to report.")
         rows, names = len(self.evaluation.confusion), len(self.class_names)
         if rows != names:
-            raise ValueError(
-                f"The run {self.name} names {names} classes, and its confusion has {rows}; name all of them."
+            raise FieldError(
+                "class_names",
+                f"The run {self.name} names {names} classes, and its confusion has {rows}; name all of them.",
             )
 
     @property
@@ -132,7 +137,7 @@ class Report:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("A report needs a run; give at least one.")
+            raise FieldError("runs", "A report needs a run; give at least one.")
         names = [run.name for run in self.runs]
         if len(set(names)) < len(names):
-            raise ValueError(f"Runs of a report have names of their own, got {', '.join(names)}.")
+            raise FieldError("runs", f"Runs of a report have names of their own, got {', '.join(names)}.")

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from spikformer.analysis.firing import FiringReport
-from spikformer.analysis.recorder import LayerTraces, evenly
+from spikformer.analysis.traces import LayerTraces, evenly
 from spikformer.visualise.report.content import Run, Sample
 
 if TYPE_CHECKING:
@@ -88,10 +88,7 @@ def draw_rates(firing: FiringReport, name: str = "rates") -> Drawing | None:
 def draw_attention_rates(firing: FiringReport, name: str = "attention-rates") -> Drawing | None:
     from spikformer.visualise.firing import firing_figure
 
-    layers = list(firing.attentions.values())
-    if not layers or not all(all(layer.binary) for layer in layers):
-        return None  # only spikes have a rate
-    return _as_drawing(firing_figure({part: [layer.rates[part].mean() for layer in layers] for part in "QKV"}), name)
+    return _as_drawing(firing_figure(firing.operands_by_block), name) if firing.operands else None
 
 
 def draw_inputs(firing: FiringReport, name: str = "inputs") -> Drawing:
@@ -107,11 +104,12 @@ def draw_attention(sample: Sample, name: str = "attention") -> Drawing | None:
     from spikformer.visualise.attention import attention_figure
     from spikformer.visualise.mosaic import sample_picture
 
-    if sample.attention is None:
+    if not sample.attention:
         return None
-    blocks, steps = (evenly(*each) for each in zip(sample.attention.shape, (_MOST_BLOCKS, _MOST_STEPS), strict=False))
-    maps = sample.attention[blocks][:, steps]
-    rows, columns = [f"block {block + 1}" for block in blocks], [f"step {step + 1}" for step in steps]
+    blocks = [sample.attention[place] for place in evenly(len(sample.attention), _MOST_BLOCKS)]
+    steps = evenly(len(blocks[0].grids), _MOST_STEPS)
+    maps, rows = [block.grids[steps] for block in blocks], [block.title for block in blocks]
+    columns = [f"step {step + 1}" for step in steps]
     return _as_drawing(attention_figure(sample_picture(sample.picture), maps, rows, columns), name)
 
 
@@ -140,27 +138,29 @@ def draw_events(run: Run, name: str = "events") -> Drawing:
 
 def layer_title(name: str) -> str:
     """A layer as people call it, counted from 1 as blocks and steps are: "block 1, query"."""
-    name = name.removesuffix(".neuron").removesuffix(".linear").removesuffix(".conv")
+    holder, _, last = name.rpartition(".")
+    part = holder and last in ("neuron", "linear", "conv")  # of the layer that it is in
+    name = holder if part else name.removesuffix("_neuron")
     room, _, rest = name.partition(".")
     number, _, inner = rest.partition(".")
     if room == "blocks" and number.isdecimal():
         inner = inner.removeprefix("attention.").removeprefix("mlp.")
-        return f"block {int(number) + 1}, {inner}"
+        return ", ".join(filter(None, (f"block {int(number) + 1}", inner)))
     if room == "downsampling" and number.isdecimal():
-        return ", ".join([f"down-sampling {int(number) + 1}", *([inner] if inner else [])])
-    if room == "stem" and rest:
-        return f"stem, {f'stage {int(inner) + 1}' if number == 'stages' else rest}"
+        return ", ".join(filter(None, (f"down-sampling {int(number) + 1}", _counted_from_one(inner))))
     return _counted_from_one(name)
 
 
 def _counted_from_one(name: str) -> str:
-    """Of parts in numbered lists: "stages.0.1.layers.0" is "stage 1, block 2, layer 1"."""
+    """Of parts in numbered lists: "stages.0.1.layers.0" is "stage 1, block 2, layer 1", "branch.0" is "branch 1"."""
     titles: list[str] = []
-    for part in name.split("."):
+    numbered = False
+    for part in filter(None, name.split(".")):
         if not part.isdecimal():
             titles.append(part)
-        elif titles and titles[-1].endswith("s"):
-            titles[-1] = f"{titles[-1].removesuffix('s')} {int(part) + 1}"
-        else:
+        elif numbered or not titles:  # a list in a list
             titles.append(f"block {int(part) + 1}")
+        else:
+            titles[-1] = f"{titles[-1].removesuffix('s')} {int(part) + 1}"
+        numbered = part.isdecimal()
     return ", ".join(titles)

@@ -52,8 +52,9 @@ def summary(run: Run) -> str:
         if run.spikes
         else f"It does not spike; one inference costs {energy(by_paper)}."
     )
+    named = f"{run.network}, by {run.recipe}" if run.network else run.recipe
     return (
-        f"{run.recipe} on {run.data} classifies {percent(run.shown.accuracy)} of {run.evaluation.num_samples:,} "
+        f"{named} on {run.data} classifies {percent(run.shown.accuracy)} of {run.evaluation.num_samples:,} "
         f"{run.split} samples correctly{_other(run)}, in {steps} with {count(run.num_parameters)} parameters{trained}. "
         f"{spends}"
     )
@@ -125,6 +126,20 @@ def step_bars(run: Run) -> list[Bar]:
     shares = run.evaluation.after_steps
     gains = ["", *(f"{100 * (later - sooner):+.2f}" for sooner, later in pairwise(shares))]
     return [(f"step {step}", share, gain) for step, (share, gain) in enumerate(zip(shares, gains, strict=True), 1)]
+
+
+def map_legend(run: Run) -> str:
+    """What is bright in the maps of a run's samples, block by block."""
+    kinds = {block.shown for sample in run.samples for block in sample.attention}
+    sentences = ["Means over heads, each map scaled to its own maximum."]
+    if "attention" in kinds:
+        sentences.append("Attention: bright where other tokens look at a token, black where none does.")
+    if "mask" in kinds:
+        sentences.append("Mask: bright where the spikes of a mask over tokens let a token pass, black where none does.")
+    for operand in sorted(kinds - {"attention", "mask"}):
+        channels = f"the share of a token's channels that fire in {operand[-1]} and pass a mask over channels"
+        sentences.append(f"M{operand[1:]}: {channels}.")
+    return " ".join(sentences)
 
 
 def configuration(run: Run) -> list[tuple[str, Mapping[str, Any]]]:

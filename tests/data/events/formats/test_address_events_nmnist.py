@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mistakes import mistake
 
 from spikformer.data.events.formats.address_events import read_nmnist
+from spikformer.errors import FileError
 
 pytestmark = pytest.mark.core
 
@@ -49,7 +51,7 @@ def test_ncaltech101_has_the_larger_sensor(writers, read):
 
 
 def test_a_stray_event_does_not_make_a_larger_sensor(read):
-    with pytest.raises(ValueError, match="event 3 is at column 200, row 4, outside the sensor of 34 columns"):
+    with mistake(FileError, 200, 4, 34, at=3):
         read(bytes([3, 4, 0, 0, 1]) * 3 + bytes([200, 4, 0, 0, 1]), "a.bin")
 
 

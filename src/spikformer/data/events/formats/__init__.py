@@ -11,6 +11,7 @@ from spikformer.data.events.formats.aedat import read_aedat2, read_aedat3
 from spikformer.data.events.formats.aedat4 import read_aedat4
 from spikformer.data.events.formats.numpy_files import read_npy, read_npz
 from spikformer.data.events.formats.source import open_source
+from spikformer.errors import FileError
 from spikformer.sampling import Recording
 
 __all__ = ["ENDINGS", "check", "read_recording"]
@@ -49,9 +50,11 @@ def read_recording(path: str | os.PathLike[str]) -> Recording:
         if beginning.startswith(magic):
             return check(reader(path), path)
     if path.suffix.lower() not in _ENDING:
-        raise ValueError(
-            f"{path} is in no event format known here: it starts with {beginning!r}, and its ending is none of "
-            f"{', '.join(ENDINGS)}."
+        raise FileError(
+            path,
+            f"is in no event format known here: it starts with {beginning!r}, and its ending is none of "
+            f"{', '.join(ENDINGS)}.",
+            "foreign",
         )
     return check(_ENDING[path.suffix.lower()](path), path)
 
@@ -60,20 +63,24 @@ def check(recording: Recording, path: Path) -> Recording:
     """The recording, if it is one: not empty, inside its sensor, in the order of time."""
     count = len(recording.time_us)
     if count == 0:
-        raise ValueError(f"{path} holds no events.")
+        raise FileError(path, "holds no events.", "empty")
     height, width = recording.size
     outside = (recording.x < 0) | (recording.x >= width) | (recording.y < 0) | (recording.y >= height)
     if outside.any():
         first = int(outside.argmax())
-        raise ValueError(
-            f"{path}: event {first} is at column {recording.x[first]}, row {recording.y[first]}, outside the sensor of "
-            f"{width} columns and {height} rows; the file is damaged or of another camera."
+        raise FileError(
+            path,
+            f": event {first} is at column {recording.x[first]}, row {recording.y[first]}, outside the sensor of "
+            f"{width} columns and {height} rows; the file is damaged or of another camera.",
+            at=first,
         )
     backwards = recording.time_us[1:] < recording.time_us[:-1]
     if backwards.any():
         first = int(backwards.argmax()) + 1
-        raise ValueError(
-            f"{path}: time runs backwards at event {first}, from {recording.time_us[first - 1]} to "
-            f"{recording.time_us[first]} µs; the file is damaged, or its clock was reset."
+        raise FileError(
+            path,
+            f": time runs backwards at event {first}, from {recording.time_us[first - 1]} to "
+            f"{recording.time_us[first]} µs; the file is damaged, or its clock was reset.",
+            at=first,
         )
     return recording

@@ -19,8 +19,8 @@ from spikformer.data.events.formats.source import (
     text_header,
     unwrap,
 )
+from spikformer.errors import FileError, printable
 from spikformer.sampling import Recording
-from spikformer.validation import printable
 
 _EVENT_BYTES = 5
 _OVERFLOW_ROW = 240
@@ -70,14 +70,17 @@ def read_prophesee(path: Path) -> Recording:
     lines, start = text_header(data, b"%", b"% end", path)
     entries = dict(line.split(maxsplit=1) for line in lines if " " in line)
     if (version := entries.get("Version", "none")) != "2":
-        raise ValueError(f"{path} states the version {printable(version)}, expected 2.")
+        raise FileError(path, f"states the version {printable(version)}, expected 2.", "unsupported")
     if start + 2 > len(data):
-        raise ValueError(f"{path} is cut off in its header, at byte {len(data)}.")
+        raise FileError(path, f"is cut off in its header, at byte {len(data)}.", "truncated", at=len(data))
     kind, event_bytes = data[start], data[start + 1]
     if kind not in _CD_TYPES or event_bytes != 8:
-        raise ValueError(
-            f"{path}: byte {start} states events of type {kind} and {event_bytes} bytes, expected contrast changes "
-            "(type 0 or 12) of 8 bytes."
+        raise FileError(
+            path,
+            f": byte {start} states events of type {kind} and {event_bytes} bytes, expected contrast changes "
+            "(type 0 or 12) of 8 bytes.",
+            "unsupported",
+            at=start,
         )
 
     count = count_events(data, start + 2, event_bytes, path)
@@ -86,7 +89,9 @@ def read_prophesee(path: Path) -> Recording:
     polarity = event >> 28
     if count and polarity.max() > 1:
         first = int((polarity > 1).argmax())
-        raise ValueError(f"{path}: event {first} has polarity {polarity[first]}, expected 0 or 1; the file is damaged.")
+        raise FileError(
+            path, f": event {first} has polarity {polarity[first]}, expected 0 or 1; the file is damaged.", at=first
+        )
     x, y = (event & 0x3FFF).astype(np.int16), (event >> 14 & 0x3FFF).astype(np.int16)
     time_us, stated = unwrap(words[:, 0].astype(np.uint32)), _stated_size(entries, path)
     size = stated or smallest_size(x, y, _SIZES)
@@ -98,7 +103,9 @@ def _stated_size(entries: dict[str, str], path: Path) -> tuple[int, int] | None:
         return None
     height, width = entries["Height"], entries["Width"]
     if not (height.isdecimal() and width.isdecimal() and len(height + width) < 20):
-        raise ValueError(
-            f"{path} states a sensor of height {printable(height)} and width {printable(width)}, expected numbers."
+        raise FileError(
+            path,
+            f"states a sensor of height {printable(height)} and width {printable(width)}, expected numbers.",
+            at="sensor",
         )
     return check_size(int(height), int(width), path)

@@ -24,8 +24,8 @@ from spikformer.data.events.formats.source import (
     text_header,
     unwrap,
 )
+from spikformer.errors import FileError, printable
 from spikformer.sampling import Recording
-from spikformer.validation import printable
 
 
 def read_aedat2(path: Path) -> Recording:
@@ -49,9 +49,11 @@ def read_aedat2(path: Path) -> Recording:
     chip = _chip(lines, address, path)
     size = size_of_chip(chip)
     if size is None:
-        raise ValueError(
-            f"{path} was recorded with the chip {printable(chip)}, whose addresses are not known here; "
-            f"known are {', '.join(CHIPS)}."
+        raise FileError(
+            path,
+            f"was recorded with the chip {printable(chip)}, whose addresses are not known here; "
+            f"known are {', '.join(CHIPS)}.",
+            "unsupported",
         )
     is_dvs128 = size == CHIPS["DVS128"]
     is_event = address & (0x8000_8000 if is_dvs128 else 0x8000_0400) == 0
@@ -68,7 +70,9 @@ def _chip(lines: list[str], address: np.ndarray, path: Path) -> str:
             return line.removeprefix("AEChip:").strip().rpartition(".")[2]
     # Files by scripts and by jAER before 2014 name no chip. The DVS128 is the one whose addresses end at bit 15.
     if len(address) and int(address.max()) >> 16:
-        raise ValueError(f"{path} names no chip in its header (# AEChip: …), and its addresses are not a DVS128's.")
+        raise FileError(
+            path, "names no chip in its header (# AEChip: …), and its addresses are not a DVS128's.", "unsupported"
+        )
     return "DVS128"
 
 
@@ -76,9 +80,11 @@ def _dvs128(address: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray, np
     unknown = address >> 16 != 0
     if unknown.any():
         first = int(unknown.argmax())
-        raise ValueError(
-            f"{path}: event {first} has the address {int(address[first]):#010x}, but those of a DVS128 end at 0xffff; "
-            "the file is damaged or of another camera."
+        raise FileError(
+            path,
+            f": event {first} has the address {int(address[first]):#010x}, but those of a DVS128 end at 0xffff; "
+            "the file is damaged or of another camera.",
+            at=first,
         )
     x = 127 - (address >> 1 & 127).astype(np.int16)
     y = 127 - (address >> 8 & 127).astype(np.int16)
@@ -111,12 +117,14 @@ def read_aedat3(path: Path) -> Recording:
     data = read_source(path, b"#!AER-DAT3.1", "an AEDAT 3.1 file")
     lines, position = text_header(data, b"#", b"#!END-HEADER", path)
     if other := [line for line in lines if line.startswith("Format:") and line != "Format: RAW"]:
-        raise ValueError(f'{path} states "{printable(other[0])}", which is not known here; known is "Format: RAW".')
+        raise FileError(
+            path, f'states "{printable(other[0])}", which is not known here; known is "Format: RAW".', "unsupported"
+        )
 
     packets = list(_polarity_packets(data, position, path))
     sources = {source for source, _, _ in packets}
     if len(sources) > 1:
-        raise ValueError(f"{path} mixes the events of {len(sources)} cameras, expected one.")
+        raise FileError(path, f"mixes the events of {len(sources)} cameras, expected one.", "unfit")
     words = np.concatenate([np.empty(0, "<u4"), *(events for _, _, events in packets)]).reshape(-1, 2)
     time_us = words[:, 1].astype(np.int32).astype(np.int64)
     if any(overflow for _, overflow, _ in packets):
@@ -127,7 +135,11 @@ def read_aedat3(path: Path) -> Recording:
     if not valid.all():
         event, time_us = event[valid], time_us[valid]
     if len(time_us) and time_us.min() < 0:
-        raise ValueError(f"{path}: event {int((time_us < 0).argmax())} has a negative time; the file is damaged.")
+        raise FileError(
+            path,
+            f": event {int((time_us < 0).argmax())} has a negative time; the file is damaged.",
+            at=int((time_us < 0).argmax()),
+        )
     x, y = (event >> 17).astype(np.int16), (event >> 2 & 0x7FFF).astype(np.int16)
     stated = _stated_size(lines, sources)
     size = stated or smallest_size(x, y, [*CHIPS.values(), (480, 640)])
@@ -138,24 +150,33 @@ def _polarity_packets(data: bytes, position: int, path: Path) -> Iterator[tuple[
     """Source, clock overflows and words of every packet of type 1, from a byte on."""
     while position < len(data):
         if position + _HEADER.size > len(data):
-            raise ValueError(f"{path} is cut off in mid-packet, in the packet header at byte {position}.")
+            raise FileError(
+                path, f"is cut off in mid-packet, in the packet header at byte {position}.", "truncated", at=position
+            )
         kind, source, event_bytes, time_at, overflow, capacity, number, _ = _HEADER.unpack_from(data, position)
         if event_bytes < 0 or not 0 <= number <= capacity or overflow < 0:
-            raise ValueError(
-                f"{path}: the packet header at byte {position} makes no sense ({number} events, room for {capacity}, "
-                f"{event_bytes} bytes each, {overflow} overflows); the file is damaged."
+            raise FileError(
+                path,
+                f": the packet header at byte {position} makes no sense ({number} events, room for {capacity}, "
+                f"{event_bytes} bytes each, {overflow} overflows); the file is damaged.",
+                at=position,
             )
         start = position + _HEADER.size
         if event_bytes * capacity > len(data) - start:
-            raise ValueError(
-                f"{path} is cut off in mid-packet: the one at byte {position} takes {event_bytes * capacity} bytes, "
-                f"the file has {len(data) - start} more."
+            raise FileError(
+                path,
+                f"is cut off in mid-packet: the one at byte {position} takes {event_bytes * capacity} bytes, "
+                f"the file has {len(data) - start} more.",
+                "truncated",
+                at=position,
             )
         if kind == _POLARITY:
             if (event_bytes, time_at) != (8, 4):
-                raise ValueError(
-                    f"{path}: the polarity packet at byte {position} has events of {event_bytes} bytes with the time "
-                    f"at {time_at}, expected 8 and 4; the file is damaged."
+                raise FileError(
+                    path,
+                    f": the polarity packet at byte {position} has events of {event_bytes} bytes with the time "
+                    f"at {time_at}, expected 8 and 4; the file is damaged.",
+                    at=position,
                 )
             yield source, overflow, np.frombuffer(data, "<u4", 2 * number, start)
         position = start + event_bytes * capacity

@@ -18,8 +18,8 @@ import numpy as np
 
 from spikformer.data.archives import LARGEST_RATIO
 from spikformer.data.events.formats.source import check_size, read_source
+from spikformer.errors import FileError, printable
 from spikformer.sampling import Recording
-from spikformer.validation import printable
 
 _MAGIC = b"#!AER-DAT4.0\r\n"
 _PACKET = struct.Struct("<ii")
@@ -48,13 +48,17 @@ def read_aedat4(path: Path) -> Recording:
         compression, table = _scalar("<i", header, 0, 0), _scalar("<q", header, 1, -1)
         stream, (height, width) = _event_stream(_text(header, 2))
     except (struct.error, ValueError, ElementTree.ParseError) as error:
-        raise ValueError(
-            f"{path}: the header at byte {len(_MAGIC)} is cut off or damaged ({printable(error)})."
+        raise FileError(
+            path,
+            f": the header at byte {len(_MAGIC)} is cut off or damaged ({printable(error)}).",
+            at=len(_MAGIC),
         ) from None
     size = check_size(height, width, path)
     end = len(data) if table == -1 else table
     if not position <= end <= len(data):
-        raise ValueError(f"{path} is cut off: its table should be at byte {table}, the file has {len(data)}.")
+        raise FileError(
+            path, f"is cut off: its table should be at byte {table}, the file has {len(data)}.", "truncated", at=table
+        )
     decompress = _decompressor(compression, path)
 
     packets = [np.empty(0, _EVENT)]
@@ -63,7 +67,9 @@ def read_aedat4(path: Path) -> Recording:
             try:
                 packets.append(_events(decompress(content)))
             except (struct.error, ValueError) as error:
-                raise ValueError(f"{path}: the packet at byte {place} is damaged ({printable(error)}).") from None
+                raise FileError(
+                    path, f": the packet at byte {place} is damaged ({printable(error)}).", at=place
+                ) from None
     events = np.concatenate(packets)
     x, y = np.ascontiguousarray(events["x"]), np.ascontiguousarray(events["y"])
     return Recording(np.ascontiguousarray(events["t"]), x, y, events["on"] != 0, size)
@@ -74,12 +80,17 @@ def _packets(data: bytes, position: int, end: int, path: Path) -> Iterator[tuple
     while position < end:
         start = position + _PACKET.size
         if start > end:
-            raise ValueError(f"{path} is cut off in mid-packet, in the packet header at byte {position}.")
+            raise FileError(
+                path, f"is cut off in mid-packet, in the packet header at byte {position}.", "truncated", at=position
+            )
         stream, length = _PACKET.unpack_from(data, position)
         if not 0 <= length <= end - start:
-            raise ValueError(
-                f"{path} is cut off in mid-packet: the one at byte {position} takes {length} bytes, "
-                f"there are {end - start} more."
+            raise FileError(
+                path,
+                f"is cut off in mid-packet: the one at byte {position} takes {length} bytes, "
+                f"there are {end - start} more.",
+                "truncated",
+                at=position,
             )
         yield position, stream, data[start : start + length]
         position = start + length
@@ -92,7 +103,9 @@ def _decompressor(compression: int, path: Path) -> Decompress:
         return lz4_frames(path)
     if compression in (3, 4):
         return zstd_frames(path)
-    raise ValueError(f"{path} states compression {compression}, expected 0 to 4; its header is damaged.")
+    raise FileError(
+        path, f"states compression {compression}, expected 0 to 4; its header is damaged.", at="compression"
+    )
 
 
 def _event_stream(description: str) -> tuple[int, tuple[int, int]]:
@@ -201,6 +214,8 @@ def _import(module: str, package: str, method: str, path: Path) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
-        raise ValueError(
-            f"{path} is compressed with {method}, and the library for it is missing: pip install {package}."
+        raise FileError(
+            path,
+            f"is compressed with {method}, and the library for it is missing: pip install {package}.",
+            "unsupported",
         ) from None

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from spikformer.validation import printable
+from spikformer.errors import FileError, printable
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _LONGEST_HEADER = 1 << 20  # jAER writes its preferences there, tens of kilobytes; a short line takes 20 times its size
@@ -18,11 +18,11 @@ _LONGEST_HEADER = 1 << 20  # jAER writes its preferences there, tens of kilobyte
 def open_source(path: Path) -> BinaryIO:
     """The file, opened; raises for what is not there, not a file, or empty."""
     if path.is_dir():
-        raise ValueError(f"{path} is a folder, expected an event file.")
+        raise FileError(path, "is a folder, expected an event file.", "foreign")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}.")
     if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty: it has 0 bytes.")
+        raise FileError(path, "is empty: it has 0 bytes.", "empty")
     return path.open("rb")
 
 
@@ -31,9 +31,11 @@ def read_source(path: Path, magic: bytes, kind: str) -> bytes:
     with open_source(path) as source:
         data = source.read()
     if not data.startswith(magic):
-        raise ValueError(
-            f"{path} is not {kind}: expected {magic!r} at byte 0, got {data[: max(len(magic), 12)]!r}; "
-            "the file is damaged or of another format."
+        raise FileError(
+            path,
+            f"is not {kind}: expected {magic!r} at byte 0, got {data[: max(len(magic), 12)]!r}; "
+            "the file is damaged or of another format.",
+            "foreign",
         )
     return data
 
@@ -53,9 +55,9 @@ def text_header(data: bytes, mark: bytes, last: bytes, path: Path) -> tuple[list
         if _CONTROL.search(line):
             break
         if end < 0:
-            raise ValueError(f"{path} is cut off in its header, at byte {len(data)}.")
+            raise FileError(path, f"is cut off in its header, at byte {len(data)}.", "truncated", at=len(data))
         if end >= _LONGEST_HEADER:
-            raise ValueError(f"{path} has a header of more than {_LONGEST_HEADER:,} bytes; it is damaged.")
+            raise FileError(path, f"has a header of more than {_LONGEST_HEADER:,} bytes; it is damaged.", "too_large")
         lines.append(line.removeprefix(mark).decode("latin-1").strip())
         position = end + 1
         if line.startswith(last):
@@ -67,8 +69,11 @@ def count_events(data: bytes, start: int, event_bytes: int, path: Path) -> int:
     """How many events of a fixed width lie from byte `start` to the end; raises for a part of one."""
     count, rest = divmod(len(data) - start, event_bytes)
     if rest:
-        raise ValueError(
-            f"{path} is cut off in mid-event, at byte {len(data)}: event {count} has {rest} of its {event_bytes} bytes."
+        raise FileError(
+            path,
+            f"is cut off in mid-event, at byte {len(data)}: event {count} has {rest} of its {event_bytes} bytes.",
+            "truncated",
+            at=len(data),
         )
     return count
 
@@ -98,9 +103,11 @@ def smallest_size(x: np.ndarray, y: np.ndarray, sizes: Sequence[tuple[int, int]]
 def check_size(height: int, width: int, path: Path) -> tuple[int, int]:
     """A size that a file states, if it can be one."""
     if not (1 <= height <= _LARGEST_SIDE and 1 <= width <= _LARGEST_SIDE and height * width <= _MOST_PIXELS):
-        raise ValueError(
-            f"{path} states a sensor of {printable(width)} columns and {printable(height)} rows, expected 1 to "
-            f"{_LARGEST_SIDE} of each and {_MOST_PIXELS} pixels at most; its header is damaged."
+        raise FileError(
+            path,
+            f"states a sensor of {printable(width)} columns and {printable(height)} rows, expected 1 to "
+            f"{_LARGEST_SIDE} of each and {_MOST_PIXELS} pixels at most; its header is damaged.",
+            at="sensor",
         )
     return height, width
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from tests.mistakes import field_error
 
-from spikformer.analysis.recorder import Record, chosen_layer, evenly, record, stem_maps, trace_layer
+from spikformer.analysis.recorder import Record, record
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.analysis.traces import chosen_layer, evenly, stem_maps, trace_layer
 from spikformer.models import Spikformer
 from spikformer.presets import get_preset
 
@@ -62,7 +64,7 @@ def test_traces_may_be_chosen(model: Spikformer, seen: Record) -> None:
     assert found.names == ["neuron 700", "neuron 3"]
     assert np.array_equal(found.spikes, seen.spikes[LAYER].flatten(1)[:, [700, 3]])
     for place in (-1, 768):
-        with pytest.raises(ValueError, match=f"got {place}"):
+        with field_error("traces", LAYER, 768, place):
             trace_layer(model, seen, LAYER, 5, traces=(0, place))
 
 
@@ -72,7 +74,7 @@ def test_the_layer_after_attention_is_shown_unless_there_is_none(model: Spikform
     with torch.no_grad(), record(plain) as seen_plain:
         plain(frames_for(plain.config, 1))
     assert chosen_layer(seen_plain) == "blocks.1.mlp.output.neuron"
-    with pytest.raises(ValueError, match="conventional"):
+    with field_error("neuron"):
         chosen_layer(Record())
 
 
