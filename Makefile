@@ -143,7 +143,7 @@ ENGINE_SOURCES := kernels/core/{attention,choice,convolutions,engine,executor,in
   kernels/isa/scalar/kernels.cpp
 TSAN := build/tsan
 tsan:
-	@echo "==> Running the engine's threads under ThreadSanitizer (a minute or two)"
+	@echo "==> Running the engine's threads under ThreadSanitizer (about four minutes)"
 	@mkdir -p $(TSAN)
 	g++ $(CORE_FLAGS) -O1 -g -fsanitize=thread tests/native/threads.cpp $(ENGINE_SOURCES) -o $(TSAN)/threads
 	TSAN_OPTIONS=halt_on_error=1 $(TSAN)/threads

@@ -1,4 +1,5 @@
 // The engine's threads under ThreadSanitizer (`make tsan`): pools that come and go, and threads that share an engine.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -32,8 +33,14 @@ std::size_t convolve(Program& program, Draws& draws, const std::string& name, st
 }
 
 std::size_t layer(Program& program, Draws& draws, const std::string& name, std::size_t input, std::size_t outputs,
-                  std::size_t kernel) {
-    return program.fire(name, convolve(program, draws, name + ".conv", input, outputs, kernel), neuron);
+                  std::size_t kernel, std::size_t stride = 1) {
+    return program.fire(name, convolve(program, draws, name + ".conv", input, outputs, kernel, stride), neuron);
+}
+
+void read_out(Program& program, Draws& draws, std::size_t x) {
+    const std::size_t features = program.forms()[x].channels;
+    const std::vector<float> weights = draws.floats(classes * features), bias = draws.floats(classes);
+    program.read_out("head", x, weights.data(), bias.data(), classes, features);
 }
 
 // A stream of floats: a pool before the neuron, a depthwise convolution, masks, counts in a window, means.
@@ -54,7 +61,7 @@ std::size_t build_stream(Program& program, Draws& draws, std::size_t x) {
 }
 
 // A Spikformer with a block that attends and a block that pools tokens, then a stream of floats.
-Program build() {
+Program build_network() {
     Draws draws;
     Program program(*choose_kernels(nullptr), channels);
     std::size_t x = program.pool("stages.0.pool", convolve(program, draws, "stages.0.conv", 0, embedding / 2, 7), 3);
@@ -75,11 +82,34 @@ Program build() {
         const std::size_t wide = layer(program, draws, block + ".hidden", x, hidden, 1);
         x = program.add(block + ".mlp", x, layer(program, draws, block + ".output", wide, embedding, 1));
     }
-    x = build_stream(program, draws, x);
-    const std::vector<float> weights = draws.floats(classes * embedding), bias = draws.floats(classes);
-    program.read_out("head", x, weights.data(), bias.data(), classes, embedding);
+    read_out(program, draws, build_stream(program, draws, x));
     return program;
 }
+
+// The ops above as they run where nothing joins them, and on inputs of their other kinds.
+Program build_apart() {
+    Draws draws;
+    Program program(*choose_kernels(nullptr), channels);
+    std::size_t x = layer(program, draws, "pixels", 0, embedding, 5, 2);
+    x = program.fire("pooled", program.pool("pool.currents", convolve(program, draws, "spikes", x, hidden, 3), 2), neuron);
+    const std::size_t currents = convolve(program, draws, "kept", x, hidden, 3);
+    const std::size_t query = program.fire("query", currents, neuron), key = layer(program, draws, "key", x, hidden, 5);
+    const std::size_t attended = program.attend("attend", query, key, x, 2, 0.125f);
+    const std::size_t sum = program.add("sum", attended, program.add("currents.twice", currents, currents));
+    const std::size_t mixed = program.conjunction("masked", program.fire("mixed", sum, neuron), query, 1, true);
+    const std::size_t once = program.add("counts", x, mixed);
+    const std::size_t twice = program.add("counts.twice", once, program.fire("counts.fired", once, neuron));
+    const std::size_t means =
+        program.add("means", program.mean("mean.floats", sum), program.mean("mean.counts", once));
+    const std::size_t gated = program.conjunction("gated", layer(program, draws, "window", twice, hidden, 3),
+                                                  program.fire("gate", means, neuron), 1, false);
+    const std::size_t pooled = program.fire("pooled.sum", program.pool("pool.floats", sum, 3), neuron);
+    const std::size_t joined = program.add("joined", program.pool("pool.spikes", gated, 2), pooled);
+    read_out(program, draws, program.add("last", joined, pooled));
+    return program;
+}
+
+using Build = Program (*)();
 
 struct Call {
     std::vector<float> pixels, logits = std::vector<float>(time_steps * batch_size * classes), state;
@@ -118,38 +148,55 @@ void use_pool(std::size_t num_threads) {
     }
 }
 
-// As the binding does: run, and read the reports under the same lock.
-void share_engine(std::size_t num_threads, const std::vector<float>& expected) {
-    Engine engine(build(), num_threads);
+// A tap and noise at the first neurons.
+void set_options(Engine& engine, Mode mode) {
+    const std::vector<Op>& ops = engine.program().ops();
+    const auto is_neuron = [](const Op& op) { return op.kind == OpKind::fire; };
+    const auto first = static_cast<std::size_t>(std::find_if(ops.begin(), ops.end(), is_neuron) - ops.begin());
+    engine.mode = mode;
     engine.density_thresholds.fill(0.2);
-    engine.taps.push_back(Tap(2, true));
+    engine.taps.push_back(Tap(first, true));
+    const std::vector<Word> kept(engine.program().forms()[first + 1].words(), 0xFFFFFFFFFFFFFF0F);
+    engine.interventions.push_back({first, {}, kept, 0.1, 7});
+}
+
+// As the binding does: run, and read the reports under the same lock.
+void share_engine(Build build, Mode mode, std::size_t num_threads, const std::vector<float>& expected) {
+    Engine engine(build(), num_threads);
+    set_options(engine, mode);
     in_threads(2, [&] {
         Call call;
-        for (int repeat = 0; repeat < 5; ++repeat) {
+        for (int repeat = 0; repeat < 2; ++repeat) {
             call.run(engine);
             expect(call.logits == expected, "the same bits from every thread");
             const std::lock_guard<std::mutex> lock(engine.running);
             expect(!engine.reports.empty() && !engine.taps[0].membranes.empty(), "reports and membranes");
+            expect(engine.buffer_bytes() > 0, "memory");
         }
     });
+}
+
+void share_engines(Build build, Mode mode) {
+    Engine engine(build(), 1);
+    set_options(engine, mode);
+    Call call;
+    call.run(engine);
+    for (const std::size_t num_threads : {1, 3}) {
+        share_engine(build, mode, num_threads, call.logits);
+    }
+    in_threads(2, [&] { share_engine(build, mode, 2, call.logits); });
 }
 
 }  // namespace
 
 int main() {
-    std::vector<float> expected;
-    {
-        Engine engine(build(), 1);
-        engine.density_thresholds.fill(0.2);
-        Call call;
-        call.run(engine);
-        expected = call.logits;
-    }
     for (const std::size_t num_threads : {1, 2, 3, 5}) {
         use_pool(num_threads);
-        share_engine(num_threads, expected);
     }
     in_threads(2, [] { use_pool(3); });
-    in_threads(2, [&] { share_engine(2, expected); });
+    share_engines(build_network, Mode::automatic);
+    for (const Mode mode : {Mode::automatic, Mode::events, Mode::dense}) {
+        share_engines(build_apart, mode);
+    }
     std::puts("Pools and shared engines: the same bits from all threads.");
 }
