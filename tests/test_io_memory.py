@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import resource, sys, torch
 from spikformer.io import keep_freed_memory
@@ -29,5 +31,6 @@ def faults(mode: str) -> int:
     return int(subprocess.run([sys.executable, "-c", CODE, mode], capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.slow
 def test_large_tensors_are_reused() -> None:
     assert faults("keep") * 4 < faults("return")

@@ -39,7 +39,10 @@ def write_case(tmp_path: Path, write_weights: Callable[..., Path]) -> Callable[[
     return lambda name: write_weights(tmp_path / "best.safetensors", name, **CASES[name])
 
 
-@pytest.mark.parametrize("name", CASES)
+MARKED = [pytest.param(name, marks=pytest.mark.slow) if "data" in CASES[name] else name for name in CASES]
+
+
+@pytest.mark.parametrize("name", MARKED)
 def test_measured_and_drawn(name: str, write_case: Callable[[str], Path], tmp_path: Path, run_here) -> None:
     weights = write_case(name)
     energy = json.loads(run_here("energy", weights, *FEW, "--json").stdout)

@@ -122,6 +122,7 @@ def test_folders_in_the_place_of_files(weights: Path, tmp_path: Path, run_here) 
     assert rows[0]["class_1"] == answers[0]["classes"][0]["class"]
 
 
+@pytest.mark.slow
 def test_verify_holds(run) -> None:
     report = json.loads(run("verify", "--json").stdout)
     assert report["failed"] == 0
@@ -129,6 +130,7 @@ def test_verify_holds(run) -> None:
     assert all(check["holds"] and check["section"] for check in report["checks"])
 
 
+@pytest.mark.slow
 def test_verify_holds_without_the_native_core(run) -> None:
     """As on a machine without a compiler: the import fails, plain PyTorch computes the same."""
     code = "import sys; sys.modules['spikformer._native'] = None; from spikformer.cli import main; sys.exit(main())"
@@ -137,6 +139,7 @@ def test_verify_holds_without_the_native_core(run) -> None:
     assert "no native core: neurons run in plain PyTorch" in " ".join(result.stdout.split())
 
 
+@pytest.mark.slow
 def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path, run) -> None:
     for path in GOLDEN_FOLDER.glob("*.safetensors"):
         with safe_open(path, "pt") as file:

@@ -246,10 +246,11 @@ def test_a_conventional_network_for_events(
 
 
 def test_products_are_those_of_the_network(weights: Path) -> None:
-    model, values = _collect_products(weights, Products(weights=(weights,), max_samples=20))
+    model, found = _collect_products(weights, Products(weights=(weights,), max_samples=20))
     expected = []
     for batch in batches(model, open_dataset("digits"), "test", 20, 16):
         with torch.no_grad(), record(model.eval()) as seen:
             model(batch)
         expected += [seen.products[f"blocks.{block}.attention"].flatten() for block in range(2)]
-    assert np.array_equal(values, torch.cat(expected).numpy())
+    assert [*found] == ["ssa"]
+    assert np.array_equal(found["ssa"], torch.cat(expected).numpy())

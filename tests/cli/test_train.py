@@ -260,6 +260,7 @@ def test_preprocessing_is_given_by_flags(words: list[str], expected: dict) -> No
     assert command.changes == {"preprocessing": expected}
 
 
+@pytest.mark.slow
 def test_preprocessing_reaches_every_verb_by_the_card(tmp_path: Path, run_here) -> None:
     """Trained with a normalisation of one's own, a file is predicted as the same sample is evaluated."""
     from spikformer.data import open_dataset

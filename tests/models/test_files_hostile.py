@@ -184,6 +184,19 @@ def test_a_file_of_holes_takes_no_memory(saved: Path, tmp_path: Path) -> None:
     assert "holds 1 tensors" in done.output, done.errors
 
 
+def test_a_depth_that_names_alone_allow_is_not_built(saved: Path, tmp_path: Path) -> None:
+    """A block has dozens of tensors, so 20,000 names are not those of 19,900 blocks, which would take gigabytes."""
+    metadata = contents(saved)[1]
+    metadata["config"] = json.dumps(json.loads(metadata["config"]) | {"depth": 19_900})
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({"__metadata__": metadata} | {str(number): empty for number in range(20_000)}).encode()
+    path = tmp_path / "deep.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    code = "try: sf.load(sys.argv[1])\nexcept ValueError: print('raised')"
+    done = run_limited("import sys, torch, spikformer as sf; sf.load; sf.Spikformer", code, path, megabytes=256)
+    assert done.output == "raised\n", done.errors
+
+
 def test_one_sample_takes_a_few_times_the_largest_activation() -> None:
     """At the limit of 2^28 numbers, so at a hundredth of it, too: 11 MB here."""
     code = """

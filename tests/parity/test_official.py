@@ -240,7 +240,7 @@ STATE = load_golden("cifar10").state
 def repacked(method: int = zipfile.ZIP_STORED, change=lambda pickle: pickle, copies: int = 1, **state) -> bytes:
     """A checkpoint with its pickle changed, packed by a method; with its directory repeated."""
     made, file = io.BytesIO(), io.BytesIO()
-    torch.save({**STATE_DICT, **state}, made)
+    torch.save({**STATE, **state}, made)
     with zipfile.ZipFile(made) as source, zipfile.ZipFile(file, "w", method) as target:
         for name in source.namelist():
             content = source.read(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, TypeGuard
 
 import torch
@@ -12,6 +13,8 @@ from spikformer.layers import ConvNorm, LinearNorm, SpikingConv, SpikingLinear, 
 from spikformer.models import SpikingNetwork, build_model
 from spikformer.presets import get_preset, list_models
 
+_SIZES = ("image_size", "num_classes", "time_steps", "embed_dim", "num_heads")
+
 
 def shrunk(name: str, **overrides: Any) -> NetworkConfig:
     """A preset's config with untouched mathematics and small sizes: an image of 3×4 patches, few features."""
@@ -19,9 +22,14 @@ def shrunk(name: str, **overrides: Any) -> NetworkConfig:
 
 
 def distinct_models() -> list[str]:
-    """One preset for each network that `shrunk` makes, whatever its classes."""
-    first = {shrunk(name, num_classes=10): name for name in reversed(list_models())}
+    """One preset for each network that `shrunk` makes, whatever its classes, steps and heads."""
+    first = {_without_sizes(shrunk(name)): name for name in reversed(list_models())}
     return [*reversed(first.values())]
+
+
+def _without_sizes(config: NetworkConfig) -> tuple[Any, ...]:
+    values = (getattr(config, field.name) for field in fields(config) if field.name not in _SIZES)
+    return type(config), *values
 
 
 def specimen(config: NetworkConfig, dtype: torch.dtype = torch.float64, seed: int = 0) -> SpikingNetwork:

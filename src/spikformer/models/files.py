@@ -1,18 +1,25 @@
 """Weights on disk: one safetensors file, the config in its metadata. Never pickle.
 
 A file is written beside its place and moved there when it is whole. Before a model is made of one, names, shapes and
-dtypes are compared with its config: loading takes the memory of that model, and never more than the file has bytes.
+dtypes are compared with its config: loading takes the memory of that model, and never more than the file has bytes,
+besides modules for as many tensors as it lists.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
 from spikformer.card import ModelCard, read_card
 from spikformer.config import NetworkConfig
@@ -23,6 +30,8 @@ from spikformer.models.registry import architecture_of, build_model, get_archite
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
 
 FORMAT, FORMAT_VERSION = WEIGHTS_FORMAT, WEIGHTS_VERSION
+_MOST_TENSORS = 20_000  # the largest network that is known here has 1,000; modules take 4 KB for each
+_NOT_STORED = 1_000  # buffers of a network that its state dict leaves out
 _DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -105,6 +114,9 @@ def assemble(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str) 
 
 def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
     """A model without memory, which tensors of these shapes and dtypes fit."""
+    if len(tensors) > _MOST_TENSORS:
+        problem = f"holds {len(tensors)} tensors, expected at most {_MOST_TENSORS}."
+        raise FileError(source, problem, "too_large")
     # Checked first, so that a forged depth cannot make us build for ever.
     if config.fewest_tensors > len(tensors):
         raise FileError(
@@ -112,7 +124,7 @@ def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str)
             f"holds {len(tensors)} tensors, fewer than the {config.fewest_tensors} or more of its config.",
             "unfit",
         )
-    with torch.device("meta"):
+    with torch.device("meta"), _at_most(len(tensors) + _NOT_STORED, source):
         model = build_model(config)
     expected = model.state_dict()
     for problem, names in (
@@ -139,6 +151,29 @@ def _unfilled(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str)
                 source, f": {name} should be {wanted}, as its neighbours, is {tensors[name].dtype}.", at=name
             )
     return model
+
+
+@contextmanager
+def _at_most(count: int, source: str) -> Iterator[None]:
+    """Raise FileError as soon as the modules that this thread builds have more parameters and buffers than that.
+
+    `fewest_tensors` is far below what a block really has: 20,000 blocks for as many names would take gigabytes.
+    """
+    left, thread = count, threading.get_ident()
+
+    def use_one(*_: object) -> None:
+        nonlocal left
+        left -= threading.get_ident() == thread
+        if left < 0:
+            raise FileError(source, "holds fewer tensors than its config; it does not fit it.", "unfit")
+
+    hooks = register_module_parameter_registration_hook, register_module_buffer_registration_hook
+    handles = [register(use_one) for register in hooks]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _check_values(tensors: Mapping[str, Tensor], source: str) -> None:

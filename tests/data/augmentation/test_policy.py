@@ -76,6 +76,7 @@ def test_a_crop_is_two_shares_of_the_area(scale: Any) -> None:
 def test_recipes_are_the_published_ones() -> None:
     assert asdict(CIFAR) == {
         "flip": 0.5,
+        "alternate_flip": False,
         "crop_scale": None,
         "color_jitter": 0.0,
         "num_frames": None,
