@@ -29,7 +29,7 @@ from spikformer.models.official_names import NAMINGS as IN_ONE_WIDTH
 from spikformer.models.official_names import Naming
 from spikformer.models.residual_names import RESIDUAL_NAMINGS, ResidualNaming, without_wrappers
 from spikformer.presets import get_preset
-from spikformer.validation import printable
+from spikformer.validation import FieldError, printable
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +90,10 @@ def from_official(
     if isinstance(naming, Naming):
         _check_heads(num_heads, naming.num_heads, arguments, sizes["embed_dim"], state, name)
         neutral["num_heads"] = 1
+    elif num_heads is not None:
+        raise FieldError(
+            "num_heads", f"{name} is of {naming.title}, which has no heads; leave num_heads= (--num-heads) out."
+        )
     if num_heads is not None:
         untold["num_heads"] = num_heads
     trained_steps = arguments.get("time_step", arguments.get("T", like.time_steps))
@@ -98,7 +102,9 @@ def from_official(
         sizes["qkv_bias"] = "blocks.0.attention.query.linear.bias" in tensors
     if batch_leak:
         if not hasattr(like, "batch_leak"):
-            raise ValueError(f"{name} is of {naming.title}, which has no batch leak; batch_leak is for QKFormer.")
+            raise FieldError(
+                "batch_leak", f"{name} is of {naming.title}, which has no batch leak; batch_leak is for QKFormer."
+            )
         sizes["batch_leak"] = True
     try:
         like = like.override(**neutral | sizes)
@@ -118,7 +124,7 @@ def recognise(state: Mapping[str, Tensor], name: str = "The state dict") -> AnyN
     for naming in NAMINGS:
         if all(sign in names for sign in naming.signs):
             return naming.fitted(state) if isinstance(naming, Naming) else naming
-    known = ", ".join(naming.title for naming in NAMINGS)
+    known = "; ".join(naming.title for naming in NAMINGS)
     raise ValueError(f"{name} is not a checkpoint of a network that is known here by its names: {known}.")
 
 
@@ -128,8 +134,8 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
     if wanted is not None:
         config = get_preset(wanted).config
         if not any(_same_mathematics(config, other) for other in known.values()):
-            raise ValueError(
-                f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
+            raise FieldError(
+                "preset", f"{name} has the names of {naming.title}, which {wanted!r} is not; try {', '.join(known)}."
             )
         return config
     for fields in (("in_channels", "num_classes", "embed_dim"), ("in_channels", "num_classes"), ("in_channels",), ()):
@@ -142,9 +148,10 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
             break
     first, *others = fitting.values()
     if not all(_same_mathematics(first, other) for other in others):
-        raise ValueError(
+        raise FieldError(
+            "preset",
             f"{name} fits several networks that compute differently; pass preset= (--preset) with one of "
-            f"{', '.join(fitting)}."
+            f"{', '.join(fitting)}.",
         )
     return first
 
