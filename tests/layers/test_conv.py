@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from spikformer.layers import PreActivationConv, SpikingConv, SpikingLinear
-from spikformer.layers.conv import batch_norm, channels_last
+from spikformer.layers.conv import Conv2d, batch_norm, channels_last
 from spikformer.neurons import LIF
 
 pytestmark = pytest.mark.core
@@ -66,3 +66,17 @@ def test_kernel_stride_groups_and_bias_are_those_of_the_convolution() -> None:
     strided = SpikingConv(4, 6, kernel_size=1, stride=4).eval()
     positions = nn.functional.conv2d(x.flatten(0, 1)[..., ::4, ::4], strided.conv.weight)
     assert torch.allclose(strided.current(x).flatten(0, 1), strided.norm(positions), atol=1e-5)
+
+
+def test_strided_shortcuts_of_few_channels_have_the_gradient_of_the_positions_they_read() -> None:
+    """By PyTorch's own stride, this backward pass once wrote beyond its memory."""
+    conv = Conv2d(6, 12, kernel_size=1, stride=2, bias=False)
+    x = torch.randn(6, 6, 24, 32).contiguous(memory_format=torch.channels_last).requires_grad_()
+    conv(x).square().sum().backward()
+    read = x.detach()[..., ::2, ::2]
+    output = torch.einsum("oc,bchw->bohw", conv.weight.detach().flatten(1), read)
+    expected = torch.zeros_like(x)
+    expected[..., ::2, ::2] = 2 * torch.einsum("oc,bohw->bchw", conv.weight.detach().flatten(1), output)
+    assert torch.allclose(x.grad, expected, atol=1e-4)
+    weights = 2 * torch.einsum("bohw,bchw->oc", output, read)
+    assert torch.allclose(conv.weight.grad.flatten(1), weights, rtol=1e-4, atol=1e-2)

@@ -92,6 +92,10 @@ def from_official(
     if isinstance(naming, Naming):
         _check_heads(num_heads, naming.num_heads, arguments, sizes["embed_dim"], state, name)
         neutral["num_heads"] = 1
+    elif num_heads is not None:
+        raise FieldError(
+            "num_heads", f"{name} is of {naming.title}, which has no heads; leave num_heads= (--num-heads) out."
+        )
     if num_heads is not None:
         untold["num_heads"] = num_heads
     trained_steps = arguments.get("time_step", arguments.get("T", like.time_steps))
@@ -121,7 +125,7 @@ def recognise(state: Mapping[str, Tensor], name: str = STATE_DICT) -> AnyNaming:
     for naming in NAMINGS:
         if all(sign in names for sign in naming.signs):
             return naming.fitted(state) if isinstance(naming, Naming) else naming
-    known = ", ".join(naming.title for naming in NAMINGS)
+    known = "; ".join(naming.title for naming in NAMINGS)
     raise FileError(name, f"is not a checkpoint of a network that is known here by its names: {known}.", "foreign")
 
 
