@@ -30,6 +30,7 @@ TINY = "spikformer_tiny_digits"
 OTHERS = [name for name in sf.list_models() if not isinstance(get_preset(name).config, HierarchicalConfig)]
 # One of those that differ in time steps or classes alone.
 MODELS = [*{get_preset(name).config.override(time_steps=1, num_classes=10): name for name in OTHERS}.values()]
+MARKED = [pytest.param(name, marks=pytest.mark.slow) if name.endswith("imagenet") else name for name in MODELS]
 # Of ResNets with the stride in the 3×3 convolution, as commonly printed: 1.814, 3.664, 4.089, 7.801 and 11.514 G.
 RESNET_MACS = {
     "sew_resnet_18_imagenet": 1_814_073_344,
@@ -130,7 +131,7 @@ def listed(layers: list[LayerOperations]) -> Listed:
     return [(layer.name, layer.kind, layer.macs) for layer in layers]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MARKED)
 def test_every_model(name: str) -> None:
     """In one step, for speed: MACs of a step are the same in all."""
     config = get_preset(name).config

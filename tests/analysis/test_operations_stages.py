@@ -13,6 +13,8 @@ from spikformer.presets import get_preset
 ALL = [name for name in sf.list_models() if isinstance(get_preset(name).config, HierarchicalConfig)]
 # One of those that differ in time steps or classes alone.
 IN_STAGES = [*{get_preset(name).config.override(time_steps=1, num_classes=10): name for name in ALL}.values()]
+SLOW = pytest.mark.slow
+MARKED = [pytest.param(name, marks=SLOW) if name.endswith("imagenet") else name for name in IN_STAGES]
 
 
 def on_paper(config: HierarchicalConfig) -> list[tuple[str, str, int]]:
@@ -62,7 +64,7 @@ def on_paper(config: HierarchicalConfig) -> list[tuple[str, str, int]]:
     return [*layers, ("head", "linear", config.embed_dim * config.num_classes)]
 
 
-@pytest.mark.parametrize("name", IN_STAGES)
+@pytest.mark.parametrize("name", MARKED)
 def test_every_model(name: str) -> None:
     """In one step, for speed: MACs of a step are the same in all."""
     config = get_preset(name).config.override(time_steps=1)

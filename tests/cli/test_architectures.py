@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.analysis.specimens import shrunk, specimen
@@ -100,5 +101,5 @@ def test_import_without_heads(tmp_path: Path, run_here, refusal: Callable[..., s
     assert f"{model.config.title}: " in said
     assert " heads," not in said
     assert torch.equal(sf.load(output).head.weight, model.head.weight)
-    assert "'num_heads'" in refusal("import", source, "--num-heads", 4)
+    assert shows(refusal("import", source, "--num-heads", 4), "Max-ResNet", "--num-heads")
     assert "'join'" in refusal("import", source, "--join", "and")

@@ -136,6 +136,7 @@ def test_recordings_instead_of_samples(event_weights: Path, tmp_path: Path, run_
     assert (event_weights.parent / "best_attention.png").is_file()
 
 
+@pytest.mark.slow
 def test_as_users_run_it(weights: Path, run) -> None:
     text = run("attention", weights, "--samples", 1, 2).stdout
     assert text.count("test sample") == 2

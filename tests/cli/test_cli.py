@@ -153,6 +153,7 @@ def test_verify_fails_on_a_golden_that_was_tampered_with(tmp_path: Path, run) ->
     assert "FAILS" in text
 
 
+@pytest.mark.slow
 def test_verify_without_its_goldens_is_wrong_use(tmp_path: Path, run) -> None:
     assert shows(run("verify", "--golden", tmp_path, code=2).stderr, tmp_path)
     assert shows(run("verify", "--golden", tmp_path / "nowhere", code=2).stderr, tmp_path / "nowhere")
@@ -160,6 +161,7 @@ def test_verify_without_its_goldens_is_wrong_use(tmp_path: Path, run) -> None:
     assert shows(run("verify", "--golden", tmp_path, code=2).stderr, tmp_path / "cifar10.safetensors")
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_a_folder(tmp_path: Path, run) -> None:
     file = tmp_path / "file.txt"
     file.write_text("")
@@ -261,6 +263,7 @@ def test_import_needs_the_size_that_a_checkpoint_does_not_tell(tmp_path: Path, r
     assert sf.load(tmp_path / "bare.spikformer.safetensors").config.image_size == (32, 32)
 
 
+@pytest.mark.slow
 def test_train_then_evaluate(tmp_path: Path, run, run_here) -> None:
     *_, last = run("train", "--epochs", 2, "--output", tmp_path / "run", "--json").stdout.splitlines()
     trained = json.loads(last)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from PIL import Image
 from tests.mistakes import shows
 
@@ -73,6 +74,7 @@ def test_without_attention_there_are_two(tmp_path: Path, write_weights: Callable
     assert sorted(Path(picture).name for picture in found["pictures"]) == ["none_firing.png", "none_firing_inputs.png"]
 
 
+@pytest.mark.slow
 def test_as_users_run_it(event_weights: Path, run) -> None:
     text = run("firing", event_weights, *FEW).stdout
     line = next(line for line in text.splitlines() if line.startswith("stem.stages.0.neuron"))

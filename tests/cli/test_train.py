@@ -50,6 +50,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, run) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves(whole: Path) -> None:
     names = {"recipe.json", "environment.json", "metrics.csv", "tensorboard", "curves.png"}
     names |= {"last.safetensors", "best.safetensors", "state.safetensors", "results.json"}

@@ -65,7 +65,10 @@ WITHOUT_PROGRAM = ("maxresnet_cifar", "sew_dvs", *WITH_BATCH_LEAK)
 Network = tuple[SpikingNetwork, Tensor]
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+MARKED = [pytest.param(name, marks=pytest.mark.slow) if name.endswith("imagenet") else name for name in NETWORKS]
+
+
+@pytest.fixture(scope="module", params=MARKED)
 def network(request: pytest.FixtureRequest) -> Network:
     """A network in float64, and two samples for it, of integers: sums of pixels are exact then."""
     name, overrides = NETWORKS[request.param]

@@ -97,7 +97,7 @@ def test_autocast_takes_narrow_inputs_but_not_wide_ones(model: sf.Spikformer) ->
             model(torch.randn(2, 3, 8, 8).double())
 
 
-@pytest.mark.parametrize("name", distinct_models())
+@pytest.mark.parametrize("name", [name for name in distinct_models() if not name.endswith("imagenet")])
 def test_shapes_can_be_computed_without_data(name: str) -> None:
     with torch.device("meta"):
         model = sf.create_model(name).eval()
