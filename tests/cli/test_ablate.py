@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 from safetensors.torch import save_file
+from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.cli import main
@@ -214,7 +215,7 @@ def test_other_settings_are_refused(story: Story) -> None:
     assert "was started with grid 'attention', not 'neuron'" in mistake
 
 
-def test_mistakes_are_sentences_and_leave_nothing(tmp_path: Path) -> None:
+def test_mistakes_name_what_is_wrong_and_leave_nothing(tmp_path: Path) -> None:
     output = tmp_path / "output"
 
     def mistake(*words: object) -> str:
@@ -223,20 +224,19 @@ def test_mistakes_are_sentences_and_leave_nothing(tmp_path: Path) -> None:
         return said
 
     here = ("--output", output)
-    assert "The grid comes first: spikformer ablate attention" in mistake()
-    assert "There is no ablation 'atention'; did you mean 'attention'?" in mistake("atention")
-    assert "There is no variant 'sa' of attention; did you mean 'ssa'?" in mistake("attention", "--only", "sa", *here)
-    assert "--seeds 3 …" in mistake("attention", "--seed", 3, *here)
-    assert "seeds is empty" in mistake("attention", *here, "--seeds")
-    assert "Grid and recipe come first" in mistake("size", "--epochs", 1, "spikformer_tiny_digits_dvs", *here)
-    varied = mistake("time_steps", "--model.time-steps", 2, *here)
-    assert "model.time_steps is what this ablation varies" in varied
-    assert "did you mean 'spikformer_4_384_cifar10'?" in mistake("size", "spikformer_4_384_cifar", *here)
-    assert "jobs must be at least 1, got 0." in mistake("size", "--jobs", 0, *here)
-    nowhere = mistake("size", "spikformer_4_384_cifar10", "--data", tmp_path / "nowhere", *here)
-    assert "There is no file or folder" in nowhere
-    assert "to start from" in mistake("size", "--from", tmp_path / "nowhere", *here)
-    assert "give them with --from" in mistake("neuron", "spikformer_8_384_cifar10_transfer", *here)
+    assert shows(mistake(), "attention")
+    assert shows(mistake("atention"), "'atention'", "'attention'")
+    assert shows(mistake("attention", "--only", "sa", *here), "'sa'", "'ssa'")
+    assert shows(mistake("attention", "--seed", 3, *here), "--seeds 3")
+    assert shows(mistake("attention", *here, "--seeds"), "seeds")
+    assert shows(mistake("size", "--epochs", 1, "spikformer_tiny_digits_dvs", *here), "GRID RECIPE")
+    assert shows(mistake("time_steps", "--model.time-steps", 2, *here), "model.time_steps")
+    assert shows(mistake("size", "spikformer_4_384_cifar", *here), "'spikformer_4_384_cifar10'")
+    assert shows(mistake("size", "--jobs", 0, *here), "jobs", 1, 0)
+    nowhere = tmp_path / "nowhere"
+    assert shows(mistake("size", "spikformer_4_384_cifar10", "--data", nowhere, *here), nowhere)
+    assert shows(mistake("size", "--from", nowhere, *here), nowhere)
+    assert shows(mistake("neuron", "spikformer_8_384_cifar10_transfer", *here), "--from")
 
 
 def test_what_every_cell_would_complain_of_is_said_once(tmp_path: Path) -> None:
