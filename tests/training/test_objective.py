@@ -165,8 +165,8 @@ def test_operations_are_spikes_times_their_fan_out() -> None:
     caused = possible = 0.0
     for name, x in inputs.items():
         module = model.get_submodule(name)
-        if name == "stem.stages.0.conv":
-            continue  # reads the image
+        if name in ("stem.stages.0.conv", "head"):
+            continue  # they read the image and a mean
         if isinstance(module, nn.Conv2d):
             fan_out = 9 * module.out_channels
         elif isinstance(module, nn.Linear):
@@ -176,6 +176,19 @@ def test_operations_are_spikes_times_their_fan_out() -> None:
         caused, possible = caused + x.sum().item() * fan_out, possible + x.numel() * fan_out
     assert seen.share().item() == pytest.approx(caused / possible, rel=1e-5)
     assert seen.share().requires_grad
+
+
+@pytest.mark.parametrize("name", ["cml_spikingformer_tiny_digits", "max_resnet_18_cifar10", "qkformer_4_384_cifar10"])
+def test_membranes_are_not_counted_as_spikes(name: str) -> None:
+    """Heads of membrane networks, and the shortcuts of Max-ResNet, read floats of either sign."""
+    model, seen = specimen(shrunk(name)).train(), SynapticOperations()
+    with seen.watch(model):
+        model(frames_for(model.config, 3))
+    counted = {part for part, module in model.named_modules() if seen._of_spikes.get(module)}
+    assert "head" not in counted
+    assert not any(part.endswith("shortcut.conv") for part in counted if name.startswith("max_resnet"))
+    assert len(counted) > 4
+    assert seen.share().item() > 0
 
 
 def test_the_weight_of_the_penalty_rises() -> None:

@@ -29,11 +29,10 @@ from spikformer.engine.inputs import (
     as_frame,
     as_frames,
     checked_voltages,
-    is_integer,
     state_at_rest,
     take_samples,
 )
-from spikformer.engine.native import MOST_THREADS, build_engine, call_lock, chosen_instructions, usable_threads
+from spikformer.engine.native import build_engine, call_lock, checked_threads, chosen_instructions, usable_threads
 from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.probes import OpProfile, chosen_neurons, packed_intervention, profile_of
 from spikformer.engine.program import Compiled, Program
@@ -60,13 +59,9 @@ class Engine:
         *,
         instructions: str | None = None,
     ) -> None:
-        num_threads = usable_threads() if num_threads is None else num_threads
-        if not is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
-            raise FieldError(
-                "num_threads", f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}."
-            )
+        num_threads = usable_threads() if num_threads is None else checked_threads(num_threads)
         self._compiled = program if isinstance(program, Compiled) else Compiled(program)
-        self._native = build_engine(self.program, int(num_threads), instructions or chosen_instructions())
+        self._native = build_engine(self.program, num_threads, instructions or chosen_instructions())
         self._running = call_lock()
 
     @property

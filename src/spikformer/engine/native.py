@@ -7,6 +7,7 @@ import os
 import threading
 from dataclasses import fields
 from keyword import iskeyword
+from numbers import Integral
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from weakref import WeakSet
 
 from spikformer.engine.ops import OP_NAMES, Neuron
 from spikformer.engine.program import Program
+from spikformer.errors import FieldError
 
 if TYPE_CHECKING:
     from spikformer import _native
@@ -46,6 +48,13 @@ def usable_threads() -> int:
         return min(threads, MOST_THREADS)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, cpu_quota(), MOST_THREADS)
+
+
+def checked_threads(num_threads: Any) -> int:
+    if not isinstance(num_threads, Integral) or not 1 <= int(num_threads) <= MOST_THREADS:
+        message = f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}."
+        raise FieldError("num_threads", message)
+    return int(num_threads)
 
 
 def cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:

@@ -54,13 +54,14 @@ class Objective:
             _check_teacher(teacher, model)
             teacher.eval().requires_grad_(False)
         self.recipe, self.model, self.teacher = recipe, model, teacher
+        self._operations = SynapticOperations()
 
     def __call__(self, network: nn.Module, inputs: Tensor, targets: Tensor, epoch: float) -> tuple[Tensor, Tensor]:
         """Loss of inputs and targets [B, K], and the logits [B, K] by which the network answers.
 
         `network` is what `network_for` made of the model, in whatever wrapper; `epoch` counts with fractions.
         """
-        recipe, operations = self.recipe, SynapticOperations()
+        recipe, operations = self.recipe, self._operations
         answers = None if self.teacher is None else self.teacher(inputs)
         with self._scheduled(int(epoch)) as size:
             if size is not None and inputs.shape[-2:] != size:
@@ -120,17 +121,19 @@ def loss_and_logits(
 
 
 class SynapticOperations:
-    """Of a forward pass, the synaptic operations that its spikes cause, over those if every neuron always fired.
+    """Of a forward pass, the synaptic operations that its spikes cause, over those if all of them were 1.
 
         with operations.watch(model):
             model(x)
         operations.share()      # a tensor with a gradient, by the neurons' surrogate
 
-    A spike costs as many operations as weights read it: its fan-out. What enters the network as an image or as event
-    frames is no spike of its own, and is not counted.
+    A spike costs as many operations as weights read it: its fan-out. Integers, as sums of spikes are, count as many
+    spikes. Products of something else, such as the image, a membrane or a mean, are not counted: which they are, the
+    first pass shows.
     """
 
     def __init__(self) -> None:
+        self._of_spikes: dict[nn.Module, bool] = {}
         self._caused: list[Tensor] = []
         self._possible = 0.0
 
@@ -149,11 +152,20 @@ class SynapticOperations:
         return torch.stack(self._caused).sum() / self._possible
 
     def _count(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        for spikes in inputs:
-            if spikes.requires_grad:
+        if module not in self._of_spikes:
+            self._of_spikes[module] = all(_made_of_spikes(each) for each in inputs)
+        if self._of_spikes[module]:
+            for spikes in inputs:
                 fan_out = _fan_out(module, spikes)
-                self._caused.append(spikes.sum(dtype=torch.promote_types(spikes.dtype, torch.float32)) * fan_out)
+                wide = torch.promote_types(spikes.dtype, torch.float32)
+                self._caused.append(spikes.sum(dtype=wide) * fan_out)
                 self._possible += spikes.numel() * fan_out
+
+
+def _made_of_spikes(x: Tensor) -> bool:
+    """Whether x is made of spikes by this network: integers of at least 0, with a gradient, which frames lack."""
+    values = x.detach()
+    return x.requires_grad and bool((values >= 0).all() and (values == values.round()).all())
 
 
 def _fan_out(module: nn.Module, spikes: Tensor) -> float:

@@ -5,6 +5,7 @@ All of their state is tensors by parameter, so that a run resumes to the bit; `s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, overload
 
@@ -57,7 +58,7 @@ def state_forms(optimiser: torch.optim.Optimizer, parameter: nn.Parameter) -> di
     return {"step": (torch.Size(), torch.float32), "exp_avg": like, "exp_avg_sq": like}
 
 
-class _Optimizer(torch.optim.Optimizer):
+class _Optimizer(torch.optim.Optimizer, ABC):
     """`step` as PyTorch has it, around an `update`."""
 
     @overload
@@ -70,8 +71,9 @@ class _Optimizer(torch.optim.Optimizer):
             self.update()
         return loss
 
+    @abstractmethod
     def update(self) -> None:
-        raise NotImplementedError
+        """One step of every parameter, by its gradient."""
 
 
 class Lamb(_Optimizer):

@@ -86,7 +86,7 @@ class Recipe:
     distillation_temperature: float = number(2.0, above=0)
     """τ, by which the logits of both are divided."""
     spike_penalty: float = number(0.0, least=0)
-    """Weight of the share of all synaptic operations that spikes cause, which is added to the loss."""
+    """Weight of the share of synaptic operations that spikes cause, which is added to the loss."""
     penalty_epochs: float = number(0.0, least=0)
     """Epochs in which this weight rises from 0."""
     clip_gradient: float | None = number(None, above=0, optional=True)

@@ -54,6 +54,10 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)
     """A row of metrics for every finished epoch."""
 
+    def without_gain_for(self, epochs: int | None) -> bool:
+        """Whether validation was best so many epochs ago, or more."""
+        return epochs is not None and self.best_epoch is not None and self.epoch - self.best_epoch >= epochs
+
     def set_sums(self, loss_sum: float, num_correct: float, num_samples: float, unreadable: float) -> None:
         self.loss_sum, self.num_correct = float(loss_sum), int(num_correct)
         self.num_samples, self.unreadable = int(num_samples), int(unreadable)

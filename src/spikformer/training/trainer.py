@@ -66,9 +66,8 @@ class Trainer:
         """At the last validation, no spike reached the head."""
         torch.manual_seed(recipe.seed)
         if model is not None and model.config != recipe.model:
-            raise FieldError(
-                "model", "The model's config must be the recipe's; pass recipe.override(model=model.config)."
-            )
+            message = "The model's config must be the recipe's; pass recipe.override(model=model.config)."
+            raise FieldError("model", message)
         self.model = build_model(recipe.model) if model is None else model
         self.model.card = data.card(self.model.card.architecture)
         freeze(self.model, recipe.freeze)
@@ -134,12 +133,10 @@ class Trainer:
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Iteration | Epoch]:
         """Train to the end of the recipe, or until `stop`, called after every iteration, returns True."""
-        while self.progress.epoch < self.recipe.total_epochs and not self.stopped and not self._out_of_patience():
+        while self.progress.epoch < self.recipe.total_epochs and not self.stopped:
+            if self.progress.without_gain_for(self.recipe.patience):
+                return
             yield from self._run_epoch(stop)
-
-    def _out_of_patience(self) -> bool:
-        patience, best = self.recipe.patience, self.progress.best_epoch
-        return patience is not None and best is not None and self.progress.epoch - best >= patience
 
     def evaluate(self, split: str, model: SpikingNetwork | None = None) -> Evaluation:
         options = EvalOptions(
@@ -224,9 +221,8 @@ class Trainer:
         place = [self.recipe.seed, self.progress.epoch, part, self.fabric.global_rank]
         samples, labels = self.fabric.to_device(batch.samples), self.fabric.to_device(batch.labels)
         mix = self.recipe.mixes(self.progress.epoch)
-        random, epoch = np.random.default_rng(place), self.progress.epoch
-        turns = mirrored_in(epoch, batch.indices, self.recipe.seed)
-        inputs, targets = self._augment(samples, labels, random, mix=mix, turns=turns)
+        turns = mirrored_in(self.progress.epoch, batch.indices, self.recipe.seed)
+        inputs, targets = self._augment(samples, labels, np.random.default_rng(place), mix=mix, turns=turns)
         dtype = self.model.like.dtype
         return inputs.to(dtype), targets.to(dtype)
 
@@ -277,11 +273,9 @@ class Trainer:
         """Samples that one process takes at once."""
         parts = self.fabric.world_size * self.recipe.accumulate
         if self.recipe.batch_size % parts:
-            raise FieldError(
-                "batch_size",
-                f"batch_size must be a multiple of devices times accumulate, got {self.recipe.batch_size} for "
-                f"{self.fabric.world_size} × {self.recipe.accumulate}.",
-            )
+            given = f"{self.recipe.batch_size} for {self.fabric.world_size} × {self.recipe.accumulate}"
+            message = f"batch_size must be a multiple of devices times accumulate, got {given}."
+            raise FieldError("batch_size", message)
         return self.recipe.batch_size // parts
 
     def _gather(self) -> None:

@@ -98,6 +98,7 @@ def test_alternating_mirror_images_are_seen_once_in_two_epochs(colour_set: DataS
     many = mirrored_in(0, torch.arange(10_000), seed=0)
     assert many.float().mean().item() == pytest.approx(0.5, abs=0.02)
     assert not torch.equal(many, mirrored_in(0, torch.arange(10_000), seed=1))
+    assert mirrored_in(0, torch.arange(10_000), seed=2**63 - 1).any()
     with field_error("turns"):
         augmenter(samples, labels, np.random.default_rng(0))
     with field_error("flip", "alternate_flip"):

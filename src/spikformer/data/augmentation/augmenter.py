@@ -133,7 +133,8 @@ class Augmenter:
 
 def mirrored_in(epoch: int, indices: Tensor, seed: int) -> Tensor:
     """Which samples are mirror images in an epoch: half of them, drawn by the seed, and in the next the other half."""
-    hashed = (indices.long() * 2654435761 + seed * 40503) >> 15  # Knuth's multiplicative hashing
+    offset = seed * 40503 % (1 << 31)  # a seed may have 63 bits, and so have these integers
+    hashed = (indices.long() * 2654435761 + offset) >> 15  # Knuth's multiplicative hashing
     return (hashed + epoch) % 2 == 1
 
 
