@@ -26,6 +26,7 @@ FLOW = [
     "presets",
     "io",
     "tensorfile",
+    "weights",
     "pickles",
     "neurons",
     "layers",

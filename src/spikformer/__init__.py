@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spikformer.runs.folder import Run
     from spikformer.runs.predict import predict
     from spikformer.runs.train import train
+    from spikformer.weights import list_weights
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ _HOME = {
     "ModelConfig": "spikformer.config",
     "Preprocessing": "spikformer.preprocessing",
     "list_models": "spikformer.presets",
+    "list_weights": "spikformer.weights",
     "Spikformer": "spikformer.models",
     "Run": "spikformer.runs.folder",
     "compile_engine": "spikformer.engine",
@@ -59,6 +61,7 @@ __all__ = [
     "evaluate",
     "from_official",
     "list_models",
+    "list_weights",
     "load",
     "load_engine",
     "measure_energy",

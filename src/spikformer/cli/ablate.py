@@ -53,7 +53,7 @@ class Options:
     """Train these variants only."""
     output: Path | None = None
     """Folder for the cells; runs/ablation/RECIPE/GRID by default."""
-    from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    from_weights: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """Start every cell from these weights, as far as they fit."""
     jobs: int = 1
     """Cells at a time; each gets its part of the processors, or a GPU."""

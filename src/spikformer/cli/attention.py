@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
     data: Path | None = None
     """Folder or archive with the data set's files, by default where the run found them; not needed with --files."""
     split: Literal["train", "validation", "test"] = "test"
@@ -56,13 +56,13 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.runs.trained import weights_path
+    from spikformer.runs.trained import output_beside, weights_path
     from spikformer.visualise.style import check_figure_path, save_figure
 
     if options.files and (options.samples or options.data):
         raise ValueError("--files takes the place of --data and --samples; give one or the other.")
     weights = weights_path(options.weights)
-    output = options.output or weights.with_name(f"{weights.stem}_attention.png")
+    output = options.output or output_beside(weights, f"{weights.stem}_attention.png")
     check_figure_path(output)
     figures = [(each, _figure(model, each, options)) for model, each in _watch(options)]
     drawn = []

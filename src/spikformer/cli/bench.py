@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """An .engine file written by compile, a .safetensors file written by train, or a run folder."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, a .safetensors file of it, an .engine file of `compile`, or a shipped name (`models --weights`)."""
     data: Path | None = None
     """Folder or archive with the data set's files; by default where the run found them."""
     batch_sizes: tuple[int, ...] = (1, 32)

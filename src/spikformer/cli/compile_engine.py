@@ -18,8 +18,8 @@ from spikformer.cli.console import say
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, or a .safetensors file written by train or import."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, a .safetensors file written by train or import, or a shipped name (`models --weights`)."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write; by default beside the weights, ending in .engine."""
     json: bool = False
@@ -30,13 +30,13 @@ def run(options: Options) -> int:
     from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.file import is_engine_file
     from spikformer.io import check_is_file
-    from spikformer.runs.trained import weights_path
+    from spikformer.runs.trained import output_beside, weights_path
 
     weights = weights_path(options.weights)
     check_is_file(weights)
     if is_engine_file(weights):
         raise ValueError(f"{weights} is an engine already; give the weights it was compiled from.")
-    output = options.output or weights.with_suffix(".engine")
+    output = options.output or output_beside(weights, weights.with_suffix(".engine").name)
     if output.suffix != ".engine":
         raise ValueError(f"--output must end in .engine, got {output}.")
     compile_engine(weights).save(output)

@@ -212,7 +212,7 @@ class Measured:
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to compute; auto uses a GPU if there is one."""
 
-    def open(self, weights: Path) -> tuple[SpikingNetwork, DataSet]:
+    def open(self, weights: str) -> tuple[SpikingNetwork, DataSet]:
         """The model, on its device, and its data."""
         from spikformer.runs.measure import open_measured
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -28,8 +27,8 @@ _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "onc
 
 @dataclass(frozen=True)
 class Options(Measured):
-    weights: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[WEIGHTS]")] = None
-    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
+    weights: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[WEIGHTS]")] = None
+    """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
     mac_pj: float = 4.6
     """Picojoules of a multiply-accumulate, by default in 32-bit floats at 45 nm."""
     ac_pj: float = 0.9

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, a .safetensors file of it, or an .engine file written by compile."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, a .safetensors file of it, an .engine file of `compile`, or a shipped name (`models --weights`)."""
     data: Path | None = None
     """Folder or archive with the data set's files; by default where the run found them."""
     workers: int = 0
@@ -50,7 +50,7 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer.runs.evaluate import evaluate, open_evaluated
-    from spikformer.runs.trained import weights_path
+    from spikformer.runs.trained import output_beside, weights_path
     from spikformer.visualise.accuracy import draw_confusion
     from spikformer.visualise.style import check_figure_path
 
@@ -59,7 +59,7 @@ def run(options: Options) -> int:
             raise ValueError(f"--{option.replace('_', '-')} must be at least {least}, got {given}.")
     weights = weights_path(options.weights)
     name = weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
-    picture = options.confusion or weights.with_name(f"{name}_{options.split}_confusion.png")
+    picture = options.confusion or output_beside(weights, f"{name}_{options.split}_confusion.png")
     check_figure_path(picture)
     model, data = open_evaluated(weights, options.data)
     count = len(data.split(options.split))

@@ -68,7 +68,7 @@ class Products:
     Networks in stages have two kinds: token attention in the early ones, Q Kᵀ V · s in the last.
     """
 
-    weights: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS…")]
+    weights: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS…")]
     """Run folders or weights of networks that differ in attention, as `spikformer ablate attention` trains them."""
     data: Path | None = None
     """Folder or archive with the data set's files; by default where the run found them."""
@@ -84,8 +84,8 @@ class Products:
 
 @dataclass(frozen=True)
 class _OneSample:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
     data: Path | None = None
     """Folder or archive with the data set's files, by default where the run found them; not needed with --file."""
     split: Split = "test"
@@ -188,7 +188,7 @@ def _products(options: Products) -> Figure:
     return products_figure(values, config.attention_v_threshold, config.surrogate, config.surrogate_alpha)
 
 
-def _collect_products(path: Path, options: Products) -> tuple[SpikingNetwork, dict[str, np.ndarray]]:
+def _collect_products(path: str, options: Products) -> tuple[SpikingNetwork, dict[str, np.ndarray]]:
     """By attention variant."""
     import numpy as np
     import torch

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options(Measured):
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
     output: Path | None = None
     """Where to draw, as .png, .svg or .pdf; WEIGHTS_firing.png beside the weights by default, and beside it
     …_attention and …_inputs."""
@@ -35,11 +35,11 @@ class Options(Measured):
 
 def run(options: Options) -> int:
     from spikformer.analysis.firing import measure_firing
-    from spikformer.runs.trained import weights_path
+    from spikformer.runs.trained import output_beside, weights_path
     from spikformer.visualise.style import check_figure_path
 
     weights = weights_path(options.weights)
-    output = options.output or weights.with_name(f"{weights.stem}_firing.png")
+    output = options.output or output_beside(weights, f"{weights.stem}_firing.png")
     check_figure_path(output)
     model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, a .safetensors file of it, or an .engine file written by compile."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, a .safetensors file of it, an .engine file of `compile`, or a shipped name (`models --weights`)."""
     files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE…")]
     """Pictures, or recordings for a model of event data; of a folder, all its files."""
     top: int = 3
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
         raise FileNotFoundError(f"There is no folder {options.csv.parent} to write {options.csv.name} into.")
     if options.confidence is not None and not 0 < options.confidence <= 1:
         raise ValueError(f"--confidence must be a probability above 0 and at most 1, got {options.confidence:g}.")
-    model = load_answering(options.weights)
+    model = load_answering(options.weights, compile_shipped=True)
     answers = [_answer(model, path, options.top, options.confidence) for path in _all_files(options.files)]
     if options.json:
         print(json.dumps(answers))

@@ -41,9 +41,9 @@ class Options:
     """Folder or archive with the data set's files; not needed for embedded sets."""
     output: Path | None = None
     """Run folder; runs/RECIPE by default."""
-    from_weights: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    from_weights: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """Start from these weights, as far as they fit."""
-    teacher: Path | None = None
+    teacher: str | None = None
     """Weights, or a run folder, to learn from beside the labels; --distillation weighs it, 0.5 by default."""
     resume: bool = False
     """Continue the run in --output, with its settings; --epochs may be more than they were."""

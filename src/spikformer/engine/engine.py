@@ -279,7 +279,7 @@ class Engine:
 
 
 def compile_engine(source: SpikingNetwork | str | os.PathLike[str], num_threads: int | None = None) -> Engine:
-    """Turn a trained model, or a weights file, into an engine. Of a file, without importing torch.
+    """Turn a trained model, or what `sf.load` takes, into an engine; the latter without importing torch.
 
     `num_threads` is by default OMP_NUM_THREADS, else the cores that this process may use.
     """

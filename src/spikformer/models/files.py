@@ -28,6 +28,7 @@ from spikformer.models.base import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.models.registry import architecture_of, build_model, get_architecture
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
+from spikformer.weights import find_weights
 
 FORMAT, FORMAT_VERSION = WEIGHTS_FORMAT, WEIGHTS_VERSION
 _MOST_TENSORS = 20_000  # the largest network that is known here has 1,000; modules take 4 KB for each
@@ -72,7 +73,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], card: ModelCard | None 
 
 
 def load(
-    path: str | os.PathLike[str],
+    name_or_path: str | os.PathLike[str],
     *,
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
@@ -80,9 +81,10 @@ def load(
 ) -> SpikingNetwork:
     """The model in a file written by `save`, in eval mode; its dtype and time steps are the file's unless given.
 
-    A file of an architecture from outside the package loads after its `register_architecture`.
+    A name without separator or suffix is a network that comes with the package, see `sf.list_weights`. A file of an
+    architecture from outside the package loads after its `register_architecture`.
     """
-    path = Path(path)
+    path = find_weights(name_or_path)
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise FieldError("dtype", f"dtype must be a floating-point type, as torch.float32, got {shown(dtype)}.")
     with open_tensors(path) as file:

@@ -19,6 +19,7 @@ from spikformer.analysis.ablation import CellResult, check_grid, variants, varie
 from spikformer.data import open_for_model, options_of
 from spikformer.runs.cells import AblationFolder, Cell, Comparison
 from spikformer.runs.process import FolderLock
+from spikformer.runs.trained import weights_path
 from spikformer.runs.workers import CellEnded, CellOptions, run_cells
 from spikformer.training.recipes import DEFAULT, get_recipe, pretrained_on
 
@@ -59,7 +60,7 @@ def ablate(
     _check_counts(jobs=(jobs, 1), workers=(workers, 0), save_minutes=(save_minutes, 0))
     if not seeds:
         raise ValueError("seeds is empty; give at least one seed.")
-    start = None if from_weights is None else Path(from_weights)
+    start = None if from_weights is None else weights_path(from_weights)
     folder = _folder(grid, recipe, output, start, overrides)
     chosen = folder.choose(seeds, only)
     folder.check()

@@ -75,10 +75,10 @@ def open_evaluated(
     model: nn.Module | Engine | str | os.PathLike[str], data: str | os.PathLike[str] | DataSet | None
 ) -> tuple[SpikingNetwork | Engine, DataSet]:
     """The network and its data, opened where they are paths."""
-    source = Path(model) if isinstance(model, str | os.PathLike) else None
+    source = model if isinstance(model, str | os.PathLike) else None
     network: SpikingNetwork | Engine
     if isinstance(model, str | os.PathLike):
-        network = load_answering(Path(model))
+        network = load_answering(model)
     else:
         network = model if isinstance(model, Engine) else unwrap(model, "evaluate")
     if isinstance(data, DataSet):

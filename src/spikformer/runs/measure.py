@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ _COST_BATCH = 32
 
 
 def open_measured(
-    weights: Path, data: Path | None = None, accelerator: Accelerator = "auto"
+    weights: str | os.PathLike[str], data: Path | None = None, accelerator: Accelerator = "auto"
 ) -> tuple[SpikingNetwork, DataSet]:
     """The model of a weights file or run folder, on its device, and the data it was trained on."""
     device = choose_device(accelerator)

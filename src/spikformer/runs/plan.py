@@ -14,6 +14,7 @@ from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.runs.folder import Run
+from spikformer.runs.trained import weights_path
 from spikformer.runs.writer import RunWriter
 from spikformer.training import Recipe
 from spikformer.training.distributed import launch_id, was_restarted
@@ -65,7 +66,7 @@ def make_plan(
     writer = RunWriter(output if output is not None else Path("runs") / name)
     if not resume and not _restarted(writer):
         planned = published.override(**_with_share(published, overrides, teacher))
-        return Plan(name, published, planned, data, writer, resume=False, teacher=_as_path(teacher))
+        return Plan(name, published, planned, data, writer, resume=False, teacher=_as_weights(teacher))
     writer.check_saved()
     began, own = writer.description, writer.recipe
     if recipe is not None and name != began.recipe:
@@ -86,12 +87,12 @@ def make_plan(
         )
     where = data if data is not None else (Path(began.data) if began.data else None)
     published = own if isinstance(recipe, Recipe) or began.recipe == "custom" else get_recipe(began.recipe)
-    taught = _as_path(teacher if teacher is not None else began.teacher)
+    taught = _as_weights(teacher if teacher is not None else began.teacher)
     return Plan(began.recipe, published, own.override(epochs=longer), where, writer, resume=True, teacher=taught)
 
 
-def _as_path(path: str | Path | None) -> Path | None:
-    return None if path is None else Path(path)
+def _as_weights(path: str | Path | None) -> Path | None:
+    return None if path is None else weights_path(path)
 
 
 def _with_share(published: Recipe, overrides: dict[str, Any], teacher: str | Path | None) -> dict[str, Any]:

@@ -35,13 +35,13 @@ def predict(
 ) -> list[Prediction]:
     """Answers to files, folders of files, decoded pictures and recordings, in their order.
 
-    `model` is a network with a card, an engine, or the path of either or of a run folder. A file that cannot be read
-    raises the ValueError or OSError of its reader. With a `confidence`, an answer ends at the first time step at which
-    its probability reaches that; `Prediction.num_steps` says which.
+    `model` is a network with a card, an engine, the path of either or of a run folder, or a shipped name. A file that
+    cannot be read raises the ValueError or OSError of its reader. With a `confidence`, an answer ends at the first
+    time step at which its probability reaches that; `Prediction.num_steps` says which.
     """
     if confidence is not None:
         check_confidence(confidence)
-    network = load_answering(Path(model)) if isinstance(model, str | os.PathLike) else model
+    network = load_answering(model, compile_shipped=True) if isinstance(model, str | os.PathLike) else model
     given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else inputs
     listed = [each for source in given for each in _files(source)]
     if isinstance(network, Engine):

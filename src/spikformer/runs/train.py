@@ -52,8 +52,8 @@ def train(
         model         settings of the network, the config of any other, or a network of your own to train
         data          folder or archive with the data set's files, or a data set of your own
         output        the run folder; runs/RECIPE by default
-        from_weights  start from these weights, as far as they fit
-        teacher       weights, or a run folder, to learn from beside the labels, see `Recipe.distillation`
+        from_weights  start from these weights, a run folder or a shipped name, as far as they fit
+        teacher       the same to learn from beside the labels, see `Recipe.distillation`
         resume        continue the run in `output`, with its settings and data; only `epochs` may grow, and the learning
                       rate then follows the longer schedule from where the run is
         threads       of PyTorch, in each process; on a busy machine 1 may be fastest
@@ -86,13 +86,15 @@ def train(
             opened,
             fabric,
             fitting(network, resolved, opened),
-            teacher=None if plan.teacher is None else load(weights_path(plan.teacher)),
+            teacher=None if plan.teacher is None else load(plan.teacher),
             state_path=plan.writer.state,
             workers=workers,
             strict=strict,
             save_seconds=60 * save_minutes,
         )
-        warnings = _prepare(plan, trainer, None if from_weights is None else Path(from_weights), overwrite=overwrite)
+        warnings = _prepare(
+            plan, trainer, None if from_weights is None else weights_path(from_weights), overwrite=overwrite
+        )
         report(Started.of(trainer, plan.writer.path, plan.name, warnings))
         _run(plan, trainer, warnings, report, stop)
         fabric.barrier()  # a process that ends earlier would take the others down with it

@@ -1,12 +1,14 @@
-"""Trained weights or an engine, from a file or a run folder, together with the data they were trained on."""
+"""Trained weights or an engine, shipped or from a file or a run folder, with the data they were trained on."""
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spikformer.errors import FileError
+from spikformer.weights import find_weights, is_shipped
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def weights_path(path: str | os.PathLike[str]) -> Path:
-    """The weights of a run folder, best or last; any other path as it is."""
-    path = Path(path)
+    """The weights of a shipped name, or of a run folder, best or last; any other path as it is."""
+    path = find_weights(path)
     for name in ("best.safetensors", "last.safetensors"):
         if (path / name).is_file():
             return path / name
@@ -27,7 +29,7 @@ def data_path(path: str | os.PathLike[str]) -> Path | None:
     """Where the run that a folder or a file in it belongs to found its data; None if nothing says."""
     from spikformer.runs.folder import Run
 
-    path = Path(path)
+    path = find_weights(path)
     try:
         data = Run(path if path.is_dir() else path.parent).description.data
     except ValueError:
@@ -35,7 +37,12 @@ def data_path(path: str | os.PathLike[str]) -> Path | None:
     return None if data is None else Path(data)
 
 
-def load_trained(path: Path) -> SpikingNetwork:
+def output_beside(weights: Path, name: str) -> Path:
+    """Where something about weights is written by default: in their folder; of shipped ones, in the current one."""
+    return Path(name) if is_shipped(weights) else weights.with_name(name)
+
+
+def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
     """The model; ValueError if its card does not name its data, or if it is an engine."""
     from spikformer.engine.file import is_engine_file
 
@@ -49,15 +56,19 @@ def load_trained(path: Path) -> SpikingNetwork:
     return model
 
 
-def load_answering(path: Path) -> SpikingNetwork | Engine:
-    """The same for callers that need predictions alone, which a compiled engine gives, too."""
+def load_answering(path: str | os.PathLike[str], *, compile_shipped: bool = False) -> SpikingNetwork | Engine:
+    """The same for callers that need predictions alone, which a compiled engine gives, too.
+
+    With `compile_shipped`, shipped weights become an engine: it starts sooner than torch, which need not be there.
+    """
+    from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.file import is_engine_file
 
     path = weights_path(path)
+    if compile_shipped and is_shipped(path) and find_spec("spikformer._native") is not None:
+        return compile_engine(path)
     if path.suffix != ".engine" and not is_engine_file(path):
         return load_trained(path)
-    from spikformer.engine import load_engine
-
     engine = load_engine(path)
     if getattr(engine, "config", None) is None:
         raise FileError(path, "holds a program without the config of its network; compile the weights again.", "unfit")

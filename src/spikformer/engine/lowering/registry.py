@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.program import Compiled, Program
 from spikformer.errors import FieldError, FileError, UnknownNameError, field_of
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors
+from spikformer.weights import find_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,9 +95,9 @@ def _as_array(tensor: Tensor) -> np.ndarray:
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()  # NumPy has no bfloat16
 
 
-def from_weights(path: str | os.PathLike[str]) -> Compiled:
-    """The program of a file that `sf.save` wrote: the same bits as of the model that `sf.load` makes of it."""
-    path = Path(path)
+def from_weights(name_or_path: str | os.PathLike[str]) -> Compiled:
+    """The program of what `sf.load` takes: the same bits as of the model that it makes of it."""
+    path = find_weights(name_or_path)
     with open_tensors(path) as file:
         file.check_kind(WEIGHTS_FORMAT, WEIGHTS_VERSION)
         fields = file.json("config", dict)
