@@ -93,7 +93,8 @@ def counts(default: tuple[int, ...], longest: int, *, most: int = LARGEST) -> An
 
 
 def is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """NumPy's integers are; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_fields(instance: Any) -> None:

@@ -25,7 +25,7 @@ from spikformer.io import write_atomically
 from spikformer.models import Spikformer
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
-from spikformer.training.optimisers import build_optimiser
+from spikformer.training.optim import build_optimiser
 from spikformer.training.state import Progress, load_state, save_state
 
 BOTH = pytest.mark.parametrize("code", [FULL, BROKEN], ids=["full", "broken"])

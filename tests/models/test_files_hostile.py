@@ -20,7 +20,7 @@ from spikformer.engine.file import FORMAT_VERSION as ENGINE_VERSION
 from spikformer.errors import FileError
 from spikformer.models.files import FORMAT_VERSION as WEIGHTS_VERSION
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optimisers import build_optimiser
+from spikformer.training.optim import build_optimiser
 from spikformer.training.state import FORMAT_VERSION as STATE_VERSION
 from spikformer.training.state import Progress, save_state
 
@@ -51,7 +51,7 @@ from tests.limits import run_limited
 from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optimisers import build_optimiser
+from spikformer.training.optim import build_optimiser
 from spikformer.training.state import Progress
 from spikformer.training.state import load_state, save_state
 
@@ -115,7 +115,7 @@ import sys
 from pathlib import Path
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
-from spikformer.training.optimisers import build_optimiser
+from spikformer.training.optim import build_optimiser
 from spikformer.training.state import Progress
 from spikformer.training.state import save_state
 

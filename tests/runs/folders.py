@@ -7,7 +7,7 @@ import spikformer as sf
 from spikformer.data import open_dataset
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
-from spikformer.training.optimisers import build_optimiser
+from spikformer.training.optim import build_optimiser
 from spikformer.training.state import Progress, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")

@@ -12,8 +12,8 @@ from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.data import open_dataset
 from spikformer.models import build_model
 from spikformer.training import Epoch, Recipe
-from spikformer.training.losses import distillation_loss
-from spikformer.training.objective import Objective, SynapticOperations, loss_and_logits, penalty_weight
+from spikformer.training.losses import SynapticOperations, distillation_loss
+from spikformer.training.objective import Objective, loss_and_logits, penalty_weight
 
 TINY = "spikformer_tiny_digits"
 

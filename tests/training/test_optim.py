@@ -12,8 +12,7 @@ from torch import nn
 import spikformer as sf
 from spikformer.neurons import PLIF
 from spikformer.training import Recipe, get_recipe
-from spikformer.training.optim import WeightAverage, learning_rate
-from spikformer.training.optimisers import build_optimiser, set_learning_rate
+from spikformer.training.optim import WeightAverage, build_optimiser, learning_rate, set_learning_rate
 
 pytestmark = pytest.mark.core
 

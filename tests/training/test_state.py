@@ -19,8 +19,7 @@ import spikformer as sf
 from spikformer.errors import FileError
 from spikformer.models import Spikformer
 from spikformer.training import Recipe, get_recipe
-from spikformer.training.optim import WeightAverage
-from spikformer.training.optimisers import build_optimiser, set_learning_rate
+from spikformer.training.optim import WeightAverage, build_optimiser, set_learning_rate
 from spikformer.training.state import Progress, load_state, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")

@@ -9,7 +9,7 @@ import os, resource, signal, sys, time
 from pathlib import Path
 import torch
 import spikformer as sf
-from spikformer.training.optimisers import build_optimiser
+from spikformer.training.optim import build_optimiser
 from spikformer.training.state import Progress
 from spikformer.training.state import load_state, save_state
 

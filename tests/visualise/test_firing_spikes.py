@@ -71,6 +71,13 @@ def test_a_trace_goes_from_rest_through_h_and_falls_to_the_reset() -> None:
     assert axes.get_title("left") == "one"
 
 
+def test_a_soft_reset_falls_by_the_threshold() -> None:
+    membrane, spikes = np.array([[0.6], [1.2], [0.3]]), np.array([[0], [1], [0]])
+    (axes,) = membrane_figure(membrane, spikes, 1.0, v_reset=None).axes
+    trace = axes.get_lines()[1]
+    assert np.asarray(trace.get_ydata()) == pytest.approx([0, 0.6, 0.6, 1.2, 0.2, 0.3, 0.3])
+
+
 def test_each_neuron_has_a_row_and_a_name() -> None:
     figure = membrane_figure(np.zeros((4, 3)), np.zeros((4, 3)), 0.5)
     assert [axes.get_title("left") for axes in figure.axes] == ["neuron 1", "neuron 2", "neuron 3"]

@@ -34,7 +34,8 @@ class LayerTraces:
     names: list[str]
     """Of the same few."""
     v_threshold: float
-    v_reset: float
+    v_reset: float | None
+    """None: a spike lowers the membrane by the threshold."""
 
 
 def trace_layer(
@@ -58,7 +59,7 @@ def trace_layer(
         spikes=_array(spikes[:, few]),
         names=[f"neuron {place}" for place in few],
         v_threshold=neuron.dynamics.v_threshold,
-        v_reset=neuron.dynamics.rest,
+        v_reset=neuron.dynamics.v_reset,
     )
 
 

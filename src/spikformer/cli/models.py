@@ -42,7 +42,7 @@ def run(options: Options) -> int:
         rows.append(
             {
                 "name": name,
-                "parameters": config.num_parameters,
+                "parameters": getattr(config, "num_parameters", None),  # a registered architecture may not say
                 "image_size": config.image_size,
                 "num_tokens": config.num_tokens,
                 "time_steps": config.time_steps,
@@ -61,9 +61,9 @@ def run(options: Options) -> int:
     for row in rows:
         table.add_row(
             row["name"],
-            f"{row['parameters'] / 1e6:.2f} M",
-            "×".join(map(str, row["image_size"])),
-            str(row["num_tokens"]),
+            f"{row['parameters'] / 1e6:.2f} M" if row["parameters"] else "–",
+            "×".join(map(str, row["image_size"] or "–")),
+            str(row["num_tokens"] or "–"),
             str(row["time_steps"]),
             f"{row['paper_accuracy_percent']:.2f} %" if row["paper_accuracy_percent"] else "–",
             f"{row['paper_energy_mj']:.3f} mJ" if row["paper_energy_mj"] else "–",

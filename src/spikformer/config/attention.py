@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Self
 
 from spikformer.config.network import CHOICES, Attention, NetworkConfig
@@ -45,18 +44,6 @@ class AttentionConfig(NetworkConfig):
     @property
     def mlp_dim(self) -> int:
         return round(self.embed_dim * self.mlp_ratio)
-
-    @property
-    def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the last tokens; None where the image size is open."""
-        if self.image_size is None:
-            return None
-        height, width = self.image_size
-        return height // self.patch_size, width // self.patch_size
-
-    @property
-    def num_tokens(self) -> int | None:
-        return None if self.grid is None else prod(self.grid)
 
     def check(self) -> None:
         super().check()

@@ -22,6 +22,7 @@ from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
 from spikformer.engine.program import Compiled, Program
 from spikformer.errors import FieldError, FileError, field_of, shown
 from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
+from spikformer.validation import is_integer
 
 FORMAT = "spikformer-engine"
 FORMAT_VERSION = 3
@@ -167,7 +168,7 @@ def _op(described: dict[str, Any], arrays: _Arrays) -> Op:
 
 
 def _count(value: Any, least: int = 1) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10**6:
+    if not is_integer(value) or not least <= value <= 10**6:
         raise ValueError(f"it holds {shown(value)} where a count belongs.")
     return value
 

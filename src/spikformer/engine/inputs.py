@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from spikformer.config import InputSize, check_frame, check_frames
 from spikformer.engine.program import Program
 from spikformer.errors import FieldError, InputError
+from spikformer.validation import is_integer
 
 
 def as_frames(x: Any, size: InputSize) -> np.ndarray:
@@ -106,7 +106,3 @@ def checked_voltages(state: EngineState, frame: np.ndarray, state_size: int) -> 
             "make them.",
         )
     return np.ascontiguousarray(voltages)
-
-
-def is_integer(number: Any) -> bool:
-    return isinstance(number, Integral)  # NumPy's are welcome

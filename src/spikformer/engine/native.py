@@ -7,7 +7,6 @@ import os
 import threading
 from dataclasses import fields
 from keyword import iskeyword
-from numbers import Integral
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from weakref import WeakSet
 from spikformer.engine.ops import OP_NAMES, Neuron
 from spikformer.engine.program import Program
 from spikformer.errors import FieldError
+from spikformer.validation import is_integer
 
 if TYPE_CHECKING:
     from spikformer import _native
@@ -51,7 +51,7 @@ def usable_threads() -> int:
 
 
 def checked_threads(num_threads: Any) -> int:
-    if not isinstance(num_threads, Integral) or not 1 <= int(num_threads) <= MOST_THREADS:
+    if not is_integer(num_threads) or not 1 <= num_threads <= MOST_THREADS:
         message = f"num_threads must be an integer from 1 to {MOST_THREADS}, got {num_threads!r}."
         raise FieldError("num_threads", message)
     return int(num_threads)

@@ -17,6 +17,7 @@ from spikformer.errors import FieldError, shown
 from spikformer.layers.linear import Linear, by_sample
 from spikformer.layers.time import Stream, StreamState, fire, over_time
 from spikformer.models.inputs import check_input, check_state, check_stream
+from spikformer.validation import is_integer
 
 
 class SpikingNetwork(nn.Module):
@@ -70,9 +71,9 @@ class SpikingNetwork(nn.Module):
 
     def initial_state(self, batch_size: int) -> StreamState:
         """Every neuron at rest, for images of any size."""
-        if not isinstance(batch_size, int) or batch_size < 1:
+        if not is_integer(batch_size) or batch_size < 1:
             raise FieldError("batch_size", f"batch_size must be an integer of at least 1, got {shown(batch_size)}.")
-        return StreamState(batch_size)
+        return StreamState(int(batch_size))
 
     def step(self, x: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """One frame [B, C, H, W] of a stream: its readout [B, K], equal to `forward_steps`, and the state after it."""

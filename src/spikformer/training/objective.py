@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spikformer.data import DataSet
 from spikformer.errors import FieldError
-from spikformer.layers.attention import TokenMixing
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import resized
-from spikformer.training.losses import distillation_loss, mean_logit_loss, tet_loss
+from spikformer.training.losses import SynapticOperations, distillation_loss, mean_logit_loss, tet_loss
 from spikformer.training.recipe import Recipe
 
 
@@ -118,64 +116,6 @@ def loss_and_logits(
         learnt = distillation_loss(readouts, teacher_logits, recipe.distillation_temperature)
         loss = (1 - share) * loss + share * learnt
     return loss, logits
-
-
-class SynapticOperations:
-    """Of a forward pass, the synaptic operations that its spikes cause, over those if all of them were 1.
-
-        with operations.watch(model):
-            model(x)
-        operations.share()      # a tensor with a gradient, by the neurons' surrogate
-
-    A spike costs as many operations as weights read it: its fan-out. Integers, as sums of spikes are, count as many
-    spikes. Products of something else, such as the image, a membrane or a mean, are not counted: which they are, the
-    first pass shows.
-    """
-
-    def __init__(self) -> None:
-        self._of_spikes: dict[nn.Module, bool] = {}
-        self._caused: list[Tensor] = []
-        self._possible = 0.0
-
-    @contextmanager
-    def watch(self, model: SpikingNetwork) -> Iterator[None]:
-        self._caused, self._possible = [], 0.0
-        products = (module for module in model.modules() if isinstance(module, nn.Conv2d | nn.Linear | TokenMixing))
-        handles = [module.register_forward_pre_hook(self._count) for module in products]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def share(self) -> Tensor:
-        return torch.stack(self._caused).sum() / self._possible
-
-    def _count(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if module not in self._of_spikes:
-            self._of_spikes[module] = all(_made_of_spikes(each) for each in inputs)
-        if self._of_spikes[module]:
-            for spikes in inputs:
-                fan_out = _fan_out(module, spikes)
-                wide = torch.promote_types(spikes.dtype, torch.float32)
-                self._caused.append(spikes.sum(dtype=wide) * fan_out)
-                self._possible += spikes.numel() * fan_out
-
-
-def _made_of_spikes(x: Tensor) -> bool:
-    """Whether x is made of spikes by this network: integers of at least 0, with a gradient, which frames lack."""
-    values = x.detach()
-    return x.requires_grad and bool((values >= 0).all() and (values == values.round()).all())
-
-
-def _fan_out(module: nn.Module, spikes: Tensor) -> float:
-    """Weights that read one spike; at the edge of a map they are fewer, which is left out."""
-    if isinstance(module, nn.Conv2d):
-        return module.weight.numel() / module.weight.shape[1] / module.groups / module.stride[0] / module.stride[1]
-    if isinstance(module, nn.Linear):
-        return module.out_features
-    assert isinstance(module, TokenMixing)
-    return spikes.shape[-1] / module.num_heads  # of Q (Kᵀ V): each spike meets a row of a head's matrix
 
 
 def penalty_weight(recipe: Recipe, epoch: float) -> float:

@@ -1,27 +1,161 @@
-"""What the optimiser is given: the learning rate of every iteration; and an average of the weights it leaves.
+"""Optimisers by a recipe's word, the learning rate of every iteration, and an average of the weights they leave.
 
-And what it starts from: whitening, weights of another model as far as they fit, and parts that are frozen.
+AdamW, SGD with momentum, LAMB, and Muon beside AdamW. All of their state is tensors by parameter, so that a run resumes
+to the bit; `state_forms` says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from copy import deepcopy
-from fnmatch import fnmatchcase
 from math import cos, pi
-from typing import NamedTuple
+from typing import Any, overload
 
 import torch
-import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
-from spikformer.data import DataSet, Loader
-from spikformer.data.splits import spread_samples
-from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
-from spikformer.training.recipe import Recipe
+from spikformer.training.recipe import Optimiser, Recipe
 
-_WHITENING_EPS = 5e-4  # of the variance: directions without contrast would be noise alone
+_MOMENTUM = 0.9  # of SGD, in every recipe that uses it
+Form = tuple[torch.Size, torch.dtype]
+
+
+def build_optimiser(model: SpikingNetwork, weight_decay: float, kind: Optimiser = "adamw") -> torch.optim.Optimizer:
+    """The optimiser over what learns. Only matrices and kernels decay, as the model says."""
+    kept = model.no_weight_decay()
+    learning = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    decaying = {name: parameter for name, parameter in learning.items() if name not in kept}
+    others = [parameter for name, parameter in learning.items() if name in kept]
+    if kind == "muon":
+        head = {f"head.{name}" for name, _ in model.head.named_parameters()}
+        hidden = [parameter for name, parameter in decaying.items() if name not in head and parameter.ndim > 1]
+        rest = [parameter for name, parameter in decaying.items() if name in head or parameter.ndim < 2]
+        return MuonWithAdamW(hidden, [_group(rest, weight_decay), _group(others, 0.0)], weight_decay)
+    groups = [_group(decaying.values(), weight_decay), _group(others, 0.0)]
+    if kind == "sgd":
+        return torch.optim.SGD(groups, momentum=_MOMENTUM)
+    if kind == "lamb":
+        groups[1]["adapts"] = False  # as in the authors' code and timm's: what does not decay takes Adam's step
+        return Lamb(groups)
+    return torch.optim.AdamW(groups)
+
+
+def _group(parameters: Iterable[nn.Parameter], weight_decay: float) -> dict[str, Any]:
+    return {"params": list(parameters), "weight_decay": weight_decay}
+
+
+def set_learning_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
+    for group in optimiser.param_groups:
+        group["lr"] = learning_rate
+
+
+def state_forms(optimiser: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, Form]:
+    """Shape and dtype of each tensor that the optimiser keeps of a parameter after its first iteration."""
+    like = (parameter.shape, parameter.dtype)
+    if isinstance(optimiser, torch.optim.SGD):
+        return {"momentum_buffer": like}
+    if isinstance(optimiser, MuonWithAdamW) and (matrix := optimiser.matrices.get(parameter)) is not None:
+        return {"momentum_buffer": (matrix.shape, matrix.dtype)}
+    return {"step": (torch.Size(), torch.float32), "exp_avg": like, "exp_avg_sq": like}
+
+
+class _Optimizer(torch.optim.Optimizer, ABC):
+    """`step` as PyTorch has it, around an `update`."""
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        loss = None if closure is None else closure()
+        with torch.no_grad():
+            self.update()
+        return loss
+
+    @abstractmethod
+    def update(self) -> None:
+        """One step of every parameter, by its gradient."""
+
+
+class Lamb(_Optimizer):
+    """LAMB (You et al., 2020): Adam's step, scaled for each tensor to a share of the tensor's own norm.
+
+        m ← β₁·m + (1 − β₁)·g,  v ← β₂·v + (1 − β₂)·g²,  r = m̂/(√v̂ + ε) + λ·w,  w ← w − η·(‖w‖/‖r‖)·r
+
+    with m̂ = m/(1 − β₁ᵗ) and v̂ = v/(1 − β₂ᵗ). The ratio is 1 where a norm is 0, and in groups with `adapts` False.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "adapts": True}
+        super().__init__(params, defaults)
+
+    def update(self) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad, group)
+
+    def _update(self, weight: nn.Parameter, gradient: Tensor, group: dict[str, Any]) -> None:
+        state, (beta1, beta2) = self.state[weight], group["betas"]
+        if not state:
+            state["step"] = torch.zeros(())
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
+        state["step"] += 1
+        count, mean, square = state["step"].item(), state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(gradient, 1 - beta1)
+        square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        update = (mean / (1 - beta1**count)) / ((square / (1 - beta2**count)).sqrt_().add_(group["eps"]))
+        update.add_(weight, alpha=group["weight_decay"])
+        ratio = torch.ones((), dtype=weight.dtype, device=weight.device)
+        if group["adapts"]:
+            size, length = weight.norm(), update.norm()
+            ratio = torch.where((size > 0) & (length > 0), size / length, ratio)  # the host need not know it
+        weight.sub_(update.mul_(ratio * group["lr"]))
+
+
+class MuonWithAdamW(_Optimizer):
+    """torch's Muon on matrices, and on kernels [out, in, h, w] as matrices [out, in·h·w]; its AdamW on the rest.
+
+    Muon's rate is scaled to AdamW's size of updates, so that one learning rate and one decay serve both. The groups of
+    this optimiser are what callers set rates of and clip; those inside follow them.
+    """
+
+    def __init__(self, hidden: list[nn.Parameter], rest: list[dict[str, Any]], weight_decay: float) -> None:
+        super().__init__([_group(hidden, weight_decay), *rest], {"lr": 1e-3})
+        self.matrices = {parameter: _as_matrix(parameter) for parameter in hidden}
+        """The storage of each parameter of Muon, seen as a matrix."""
+        self._muon = torch.optim.Muon([_group(self.matrices.values(), weight_decay)], adjust_lr_fn="match_rms_adamw")
+        self._adamw = torch.optim.AdamW([_group(group["params"], group["weight_decay"]) for group in rest])
+
+    def update(self) -> None:
+        inside = [*self._muon.param_groups, *self._adamw.param_groups]
+        for ours, theirs in zip(self.param_groups, inside, strict=True):
+            theirs["lr"] = ours["lr"]
+        for parameter, matrix in self.matrices.items():
+            matrix.grad = None if parameter.grad is None else parameter.grad.reshape(matrix.shape)
+            self._share(self._muon, parameter, matrix)
+        for group in self._adamw.param_groups:
+            for parameter in group["params"]:
+                self._share(self._adamw, parameter, parameter)
+        self._muon.step()
+        self._adamw.step()
+
+    def _share(self, optimiser: torch.optim.Optimizer, parameter: nn.Parameter, inside: nn.Parameter) -> None:
+        """One state for both, whoever filled it: a restored one is put into ours."""
+        optimiser.state[inside] = self.state[parameter]
+
+
+def _as_matrix(parameter: nn.Parameter) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().view(len(parameter), -1))
 
 
 def learning_rate(recipe: Recipe, epoch: float) -> float:
@@ -60,76 +194,3 @@ class WeightAverage:
                 average.lerp_(weights[name], 1 - decay)
             else:  # a count of batches
                 average.copy_(weights[name])
-
-
-@torch.no_grad()
-def whiten(model: SpikingNetwork, data: DataSet, num_samples: int = 2000) -> None:
-    """Let the first convolution start as whitening: filters v/√λ and −v/√λ of the patches' covariance C v = λ v.
-
-    The largest λ come first, as far as there are filters; more filters than twice the patch size stay as they are.
-    """
-    first = next(module for module in model.modules() if isinstance(module, nn.Conv2d))
-    samples = spread_samples(data.split("train"), num_samples)
-    loader = Loader(data.with_split("train", samples), "train", 100, training=False, quiet=True)
-    size = first.weight[0].numel()
-    total, squares, count = torch.zeros(size).double(), torch.zeros(size, size).double(), 0
-    for batch in loader.epoch(0):
-        frames = data.prepare(batch.samples).double()
-        patches = F.unfold(frames.flatten(0, -4), first.kernel_size).transpose(1, 2).flatten(0, 1)  # [count, size]
-        total, squares, count = total + patches.sum(0), squares + patches.T @ patches, count + len(patches)
-    mean = total / count
-    values, vectors = torch.linalg.eigh(squares / count - torch.outer(mean, mean))
-    filters = (vectors / (values.clamp(min=0) + _WHITENING_EPS).sqrt()).T.flip(0)
-    signed = torch.stack([filters, -filters], 1).flatten(0, 1)[: len(first.weight)]
-    first.weight[: len(signed)] = signed.view(-1, *first.weight.shape[1:]).to(first.weight)
-
-
-class Transfer(NamedTuple):
-    """Names of tensors, by what became of them."""
-
-    loaded: tuple[str, ...]
-    new: tuple[str, ...]
-    """In the model alone, or of another shape than in the source."""
-    unused: tuple[str, ...]
-    """In the source alone."""
-
-    def __str__(self) -> str:
-        parts = [f"{len(self.loaded)} tensors were loaded"]
-        parts += [f"{len(self.new)} are new ({_listed(self.new)})"] if self.new else []
-        parts += [f"{len(self.unused)} were not used ({_listed(self.unused)})"] if self.unused else []
-        return ", ".join(parts)
-
-
-def transfer_weights(source: SpikingNetwork, model: SpikingNetwork) -> Transfer:
-    """Copy every tensor of the source whose name and shape the model has; the head is always new for new classes."""
-    theirs, ours = source.state_dict(), model.state_dict()
-    # Weights that name no classes, as imported ones, keep their head if it has as many.
-    same_classes = source.card.class_names in ((), model.card.class_names)
-    loaded = [
-        name
-        for name, tensor in ours.items()
-        if name in theirs and theirs[name].shape == tensor.shape and (same_classes or not name.startswith("head."))
-    ]
-    if not any(name.startswith(("stem.", "blocks.")) and ours[name].ndim > 1 for name in loaded):
-        raise FieldError("model", "The weights share no layer with this model: its width and channels must be alike.")
-    for name in loaded:
-        ours[name].copy_(theirs[name])
-    new, unused = (name for name in ours if name not in loaded), (name for name in theirs if name not in ours)
-    return Transfer(tuple(loaded), tuple(new), tuple(unused))
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    first = sorted(names)[:3]
-    return ", ".join(first) + (", …" if len(names) > len(first) else "")
-
-
-def freeze(model: nn.Module, patterns: Sequence[str]) -> None:
-    """Exclude parameters whose names match a shell pattern from learning; ValueError if a pattern matches none."""
-    parameters = dict(model.named_parameters())
-    for pattern in patterns:
-        matching = [name for name in parameters if fnmatchcase(name, pattern)]
-        if not matching:
-            some = _listed(tuple(parameters))
-            raise FieldError("freeze", f"freeze: no parameter matches {pattern!r}; names are such as {some}.")
-        for name in matching:
-            parameters[name].requires_grad_(False)

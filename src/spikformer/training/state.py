@@ -23,7 +23,7 @@ from spikformer.errors import FileError
 from spikformer.models import SpikingNetwork
 from spikformer.models.files import read_tensor, write_safetensors
 from spikformer.tensorfile import open_tensors
-from spikformer.training.optimisers import state_forms
+from spikformer.training.optim import state_forms
 
 FORMAT = "spikformer-state"
 FORMAT_VERSION = 1

@@ -24,9 +24,9 @@ from spikformer.models import SpikingNetwork, build_model
 from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_over_ranks
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
 from spikformer.training.objective import Objective, network_for
-from spikformer.training.optim import WeightAverage, freeze, learning_rate, whiten
-from spikformer.training.optimisers import build_optimiser, set_learning_rate
+from spikformer.training.optim import WeightAverage, build_optimiser, learning_rate, set_learning_rate
 from spikformer.training.recipe import Recipe
+from spikformer.training.start import freeze, whiten
 from spikformer.training.state import DivergedError, Epoch, Iteration, Progress, SavedState, save_state
 
 if TYPE_CHECKING:

@@ -191,9 +191,11 @@ def raster_figure(spikes: np.ndarray, title: str = "") -> Figure:
 
 @house_style()
 def membrane_figure(
-    membrane: np.ndarray, spikes: np.ndarray, v_threshold: float, names: Sequence[str] = (), v_reset: float = 0.0
+    membrane: np.ndarray, spikes: np.ndarray, v_threshold: float, names: Sequence[str] = (), v_reset: float | None = 0.0
 ) -> Figure:
-    """The membrane H before each spike and the spikes, both [T, neurons]: a trace each, which falls where it fires."""
+    """The membrane H before each spike and the spikes, both [T, neurons]: a trace each, which falls where it fires:
+    to `v_reset`, or by the threshold where that is None.
+    """
     if membrane.ndim != 2 or membrane.size == 0 or spikes.shape != membrane.shape:
         raise FieldError(
             "membrane",
@@ -209,7 +211,7 @@ def membrane_figure(
     )
     rows = figure.subplots(num_neurons, 1, sharex=True, squeeze=False)[:, 0]
     for axes, name, trace, fired in zip(rows, names, membrane.T, spikes.T.astype(bool), strict=True):
-        times, voltages = _trace(trace, fired, v_reset)
+        times, voltages = _trace(trace, fired, v_threshold, v_reset)
         axes.axhline(v_threshold, color=COLOURS[1], linewidth=1, linestyle="--", label="threshold")
         axes.plot(times, voltages, color=COLOURS[0], linewidth=1.5, label="membrane")
         axes.plot(np.flatnonzero(fired) + 1, trace[fired], "o", color=COLOURS[1], markersize=5, label="spike")
@@ -221,12 +223,15 @@ def membrane_figure(
     return figure
 
 
-def _trace(membrane: np.ndarray, fired: np.ndarray, v_reset: float) -> tuple[np.ndarray, np.ndarray]:
-    """From rest through every H, down to the reset at once where the neuron fired."""
+def _trace(
+    membrane: np.ndarray, fired: np.ndarray, v_threshold: float, v_reset: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """From rest through every H, down to the voltage after a spike at once where the neuron fired."""
+    after = membrane - v_threshold if v_reset is None else v_reset
     steps = np.arange(1, len(membrane) + 1)
     times = np.concatenate([[0], steps.repeat(2)])
-    voltages = np.stack([membrane, np.where(fired, v_reset, membrane)], -1)
-    return times, np.concatenate([[v_reset], voltages.ravel()])
+    voltages = np.stack([membrane, np.where(fired, after, membrane)], -1)
+    return times, np.concatenate([[v_reset or 0.0], voltages.ravel()])
 
 
 def _count_from_one(axes: Axes, num_steps: int) -> None:

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from typing import Any, Literal, get_args
 
 from spikformer.errors import FieldError, UnknownNameError, shown
+from spikformer.validation import is_integer
 
 Geometric = Literal["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 Colour = Literal[
@@ -106,7 +107,7 @@ class Augmentation:
             value: Any = getattr(self, name)
             if value is None and name == "num_frames":
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not is_integer(value) or value < 1:
                 raise FieldError(name, f"{name} must be an integer of at least 1, got {shown(value)}.")
         if not isinstance(self.alternate_flip, bool):
             raise FieldError(

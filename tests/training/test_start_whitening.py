@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from spikformer.data import Loader
-from spikformer.training.optim import whiten
+from spikformer.training.start import whiten
 
 
 def test_filters_come_in_pairs_and_decorrelate(make_trainer, digits) -> None:

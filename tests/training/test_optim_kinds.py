@@ -12,8 +12,14 @@ from torch import nn
 import spikformer as sf
 from spikformer.data.augmentation import Augmentation
 from spikformer.training import Recipe, Trainer
-from spikformer.training.optim import learning_rate
-from spikformer.training.optimisers import Lamb, MuonWithAdamW, build_optimiser, set_learning_rate, state_forms
+from spikformer.training.optim import (
+    Lamb,
+    MuonWithAdamW,
+    build_optimiser,
+    learning_rate,
+    set_learning_rate,
+    state_forms,
+)
 from spikformer.training.state import load_state
 
 KINDS = ("adamw", "sgd", "lamb", "muon")

@@ -8,7 +8,7 @@ from tests.mistakes import field_error, shows
 
 import spikformer as sf
 from spikformer.analysis.specimens import shrunk
-from spikformer.models import Spikformer
+from spikformer.models import Spikformer, build_model
 from spikformer.training import transfer_weights
 from spikformer.training.optim import WeightAverage
 
@@ -51,6 +51,16 @@ def test_the_same_model_is_taken_whole() -> None:
     x = torch.randn(2, 1, 8, 8)
     assert torch.equal(model.eval()(x), source.eval()(x))
     assert str(result) == f"{len(result.loaded)} tensors were loaded"
+
+
+@pytest.mark.parametrize(
+    "name", ["sew_7b_net_dvs128", "sew_resnet_18_imagenet", "max_resnet_18_cifar10", "qkformer_4_384_cifar10"]
+)
+def test_other_architectures_start_from_their_own_weights(name: str) -> None:
+    torch.manual_seed(0)
+    source, model = (build_model(shrunk(name)) for _ in range(2))
+    result = transferred(source, model)
+    assert (result.new, result.unused) == ((), ())
 
 
 def test_a_head_for_another_number_of_classes_is_new() -> None:
