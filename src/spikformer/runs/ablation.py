@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from spikformer.analysis.ablation import CellResult, check_grid, variants, varied_fields
 from spikformer.data import open_for_model, options_of
+from spikformer.errors import FieldError
 from spikformer.runs.cells import AblationFolder, Cell, Comparison
 from spikformer.runs.process import FolderLock
 from spikformer.runs.trained import weights_path
@@ -59,7 +60,7 @@ def ablate(
     """
     _check_counts(jobs=(jobs, 1), workers=(workers, 0), save_minutes=(save_minutes, 0))
     if not seeds:
-        raise ValueError("seeds is empty; give at least one seed.")
+        raise FieldError("seeds", "seeds is empty; give at least one seed.")
     start = None if from_weights is None else weights_path(from_weights)
     folder = _folder(grid, recipe, output, start, overrides)
     chosen = folder.choose(seeds, only)
@@ -110,7 +111,7 @@ def _ended(cells: Sequence[Cell], results: dict[Path, CellResult]) -> int:
 def _check_counts(**counts: tuple[float, float]) -> None:
     for name, (given, least) in counts.items():
         if given < least:
-            raise ValueError(f"{name} must be at least {least}, got {given:g}.")
+            raise FieldError(name, f"{name} must be at least {least}, got {given:g}.")
 
 
 def _folder(
@@ -122,15 +123,16 @@ def _folder(
     if from_weights is not None and not from_weights.exists():
         raise FileNotFoundError(f"There is no file {from_weights} to start from.")
     if from_weights is None and (source := pretrained_on(recipe)):
-        raise ValueError(f"{recipe} starts from weights trained on {source}; give them with --from.")
+        raise FieldError("from_weights", f"{recipe} starts from weights trained on {source}; give them with --from.")
     if settings.seed != published.seed:
-        raise ValueError(f"seed is for a single run; give all seeds, as in --seeds {settings.seed} …")
+        raise FieldError("seed", f"seed is for a single run; give all seeds, as in --seeds {settings.seed} …")
     events = "time_steps" in options_of(settings.data_set)
     for name in varied_fields(grid, events=events):
         if getattr(settings.model, name) != getattr(published.model, name):
-            raise ValueError(f"model.{name} is what this ablation varies; leave it out.")
+            raise FieldError(name, f"model.{name} is what this ablation varies; leave it out.")
     if "validation_share" in overrides and "validation_share" not in options_of(settings.data_set):
-        raise ValueError(f"{settings.data_set} has a validation split of its own; leave validation_share out.")
+        message = f"{settings.data_set} has a validation split of its own; leave validation_share out."
+        raise FieldError("validation_share", message)
     rows = variants(grid, settings.model, settings.data_set, events=events)
     path = Path(output) if output is not None else Path("runs") / "ablation" / recipe / grid
     return AblationFolder(path, grid, rows, recipe, settings, from_weights)

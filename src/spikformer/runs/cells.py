@@ -19,13 +19,12 @@ from spikformer.analysis.ablation import CellResult, Grid, Line, Outcome, Varian
 from spikformer.errors import FileError, UnknownNameError
 from spikformer.io import read_json, write_atomically
 from spikformer.runs.folder import Run
-from spikformer.training.recipe import Recipe, flat_settings
+from spikformer.training.recipe import Recipe
 from spikformer.visualise.accuracy import ablation_figure
 from spikformer.visualise.costs import cost_figure
 from spikformer.visualise.style import save_figure
 
 _RESULT = "cell.json"
-_DECIDED_BY_DATA = ("model.num_classes", "model.in_channels")
 _RESULT_TYPES = {"recipe": str, "settings": dict, "outcome": str, "figures": dict}
 
 
@@ -70,10 +69,8 @@ class Cell:
             began = Recipe.from_dict(settings)  # with the defaults of settings that an earlier version did not have
         except ValueError as error:
             raise FileError(self.folder, f"has settings that this version cannot use: {error}", "unsupported") from None
-        ours, theirs = flat_settings(self.settings.to_dict()), flat_settings(began.to_dict())
-        changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
-        if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
-            began_with = ", ".join(f"{name} {theirs.get(name)}" for name in changed)
+        if other := began.settings_unlike(self.settings):
+            began_with = ", ".join(f"{name} {value}" for name, value in other.items())
             raise FileError(
                 self.folder,
                 f"was started with {began_with}; use the same settings, or choose another --output.",

@@ -10,7 +10,7 @@ from torch import nn
 
 from spikformer.data import DataOptions, DataSet, open_for_model, options_of
 from spikformer.data.splits import spread_samples
-from spikformer.errors import FieldError
+from spikformer.errors import FieldError, FileError
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import check_as_configured, unwrap
 from spikformer.runs.folder import Run
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 _TEACHERS_SHARE = 0.5
-_DECIDED_BY_DATA = {"model.num_classes", "model.in_channels"}
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,12 @@ def make_plan(
         raise FieldError(
             "epochs", f"The run in {writer.path} has {own.epochs} epochs, got {longer}; it can only have more."
         )
-    began_with, asked_for = (flat_settings(each.to_dict()) for each in (own, own.override(**overrides)))
-    changed = [name for name, value in began_with.items() if asked_for.get(name) != value]
-    if changed := [name for name in changed if name not in _DECIDED_BY_DATA]:
-        listed = ", ".join(f"{name} {began_with[name]}" for name in changed)
-        raise ValueError(
-            f"The run in {writer.path} was started with {listed}; resume it with the same settings, or start another."
+    if other := own.settings_unlike(own.override(**overrides)):
+        began_with = ", ".join(f"{name} {value}" for name, value in other.items())
+        raise FileError(
+            writer.path,
+            f"was started with {began_with}; resume it with the same settings, or start another run.",
+            "unfit",
         )
     where = data if data is not None else (Path(began.data) if began.data else None)
     published = own if isinstance(recipe, Recipe) or began.recipe == "custom" else get_recipe(began.recipe)

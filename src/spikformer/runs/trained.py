@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spikformer.errors import FileError
+from spikformer.errors import FieldError, FileError
 from spikformer.weights import find_weights, is_shipped
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def open_data(model: SpikingNetwork | Engine, path: Path | None) -> DataSet:
 
     card = model.card
     if card.data_set is None:
-        raise ValueError("The network's card does not name its data set; pass the data, or a card that does.")
+        message = "The network's card does not name its data set; pass the data, or a card that does."
+        raise FieldError("data_set", message)
     share = card.settings.get("validation_share")
     data = open_for_model(
         model.config,
@@ -109,12 +110,14 @@ def open_data(model: SpikingNetwork | Engine, path: Path | None) -> DataSet:
 def check_fits(data: DataSet, model: SpikingNetwork | Engine) -> None:
     trained = model.card.class_names
     if data.class_names != trained:
-        raise ValueError(
+        raise FieldError(
+            "class_names",
             f"This data has {len(data.class_names)} classes, and the weights were trained on {len(trained)} others; "
-            "give them the data they were trained on."
+            "give them the data they were trained on.",
         )
     if data.channels != model.config.in_channels:
-        raise ValueError(
+        raise FieldError(
+            "in_channels",
             f"This data has {data.channels} channels, and the weights need {model.config.in_channels}; give them the "
-            "data they were trained on."
+            "data they were trained on.",
         )

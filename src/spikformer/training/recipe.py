@@ -18,24 +18,14 @@ Precision = Literal["float32", "bfloat16", "float16"]
 Optimiser = Literal["adamw", "sgd", "lamb", "muon"]
 Schedule = Literal["cosine", "staircase"]
 Loss = Literal["mean_logit", "tet"]
+_DECIDED_BY_DATA = ("model.num_classes", "model.in_channels")
 _PARTS = ("model", "augmentation", "preprocessing")
-_LATER_THAN_0_1 = (
-    "max_samples",
-    "freeze",
-    "patience",
-    "optimiser",
-    "schedule",
-    "drop_epochs",
-    "loss",
-    "tet_lambda",
-    "distillation",
-    "distillation_temperature",
-    "spike_penalty",
-    "penalty_epochs",
-    "step_schedule",
-    "image_schedule",
-    "whiten",
+_REQUIRED = (
+    *("data_set", "model", "augmentation", "epochs", "cooldown_epochs", "mixing_epochs", "batch_size", "accumulate"),
+    *("learning_rate", "final_learning_rate", "warmup_epochs", "warmup_learning_rate", "weight_decay"),
+    *("clip_gradient", "ema_decay", "precision", "sync_norms", "compile", "validation_share", "seed"),
 )
+"""Fields that every release has written; any other that a file lacks takes its default."""
 _LARGEST_INT = 2**63 - 1
 
 
@@ -225,12 +215,21 @@ class Recipe:
             changes[each.name] = own
         return changes
 
+    def settings_unlike(self, other: Recipe) -> dict[str, Any]:
+        """Settings of this recipe that are not the other's, under names such as model.time_steps.
+
+        Those that the data set decides once it is open are left out.
+        """
+        ours, theirs = (flat_settings(each.to_dict()) for each in (self, other))
+        names = (name for name in ours | theirs if name not in _DECIDED_BY_DATA)
+        return {name: ours.get(name) for name in names if ours.get(name) != theirs.get(name)}
+
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "architecture": architecture_of(self.model).name}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """The recipe that `to_dict` was called on; every field must be there, but for those that version 0.1 lacked."""
+        """The recipe that `to_dict` was called on; a field that an earlier release did not write takes its default."""
         values = completed(values)
         names = {"architecture", *(each.name for each in fields(cls))}
         if names != set(values):
@@ -259,8 +258,8 @@ class Recipe:
 def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a recipe.json, with those that earlier versions did not write: what they trained were Spikformers."""
     plain = Recipe()
-    later = {name: getattr(plain, name) for name in _LATER_THAN_0_1}
-    return {"architecture": "spikformer", "preprocessing": {}} | later | dict(settings)
+    later = {each.name: getattr(plain, each.name) for each in fields(plain) if each.name not in _REQUIRED}
+    return later | {"architecture": "spikformer", "preprocessing": {}} | dict(settings)
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
