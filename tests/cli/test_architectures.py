@@ -40,7 +40,8 @@ def write_case(tmp_path: Path, write_weights: Callable[..., Path]) -> Callable[[
     return lambda name: write_weights(tmp_path / "best.safetensors", name, **CASES[name])
 
 
-MARKED = [pytest.param(name, marks=pytest.mark.slow) if "data" in CASES[name] else name for name in CASES]
+QUICK = ("maxformer_tiny_digits", "qkformer_4_384_cifar10")
+MARKED = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 
 
 @pytest.mark.parametrize("name", MARKED)

@@ -183,20 +183,20 @@ def test_import_official(tmp_path: Path, run) -> None:
     )
 
 
-def test_import_never_overwrites_its_source(tmp_path: Path, run) -> None:
+def test_import_never_overwrites_its_source(tmp_path: Path, run_here) -> None:
     source = tmp_path / "weights.safetensors"
     golden = GOLDEN_FOLDER / "cifar10.safetensors"
     source.write_bytes(golden.read_bytes())
     for output in (source, tmp_path / "weights.pth"):
-        text = run("import", source, "--num-heads", 4, "--output", output, code=2).stderr
+        text = run_here("import", source, "--num-heads", 4, "--output", output, code=2).stderr
         assert shows(text, "--output", ".safetensors")
     assert source.read_bytes() == golden.read_bytes()
 
 
-def test_import_refuses_what_it_cannot_read(tmp_path: Path, run) -> None:
+def test_import_refuses_what_it_cannot_read(tmp_path: Path, run_here) -> None:
     bad = tmp_path / "bad.pth"
     bad.write_bytes(b"not a checkpoint")
-    assert shows(run("import", bad, "--num-heads", 4, code=2).stderr, bad)
+    assert shows(run_here("import", bad, "--num-heads", 4, code=2).stderr, bad)
     assert list(tmp_path.iterdir()) == [bad], "no partial output is left behind"
 
 
@@ -279,6 +279,6 @@ def test_train_then_evaluate(tmp_path: Path, run, run_here) -> None:
     assert shows(no_files, "cifar10", "cifar-10-python.tar.gz", "https://")
 
 
-def test_evaluate_needs_weights_that_remember_their_data(tmp_path: Path, run) -> None:
+def test_evaluate_needs_weights_that_remember_their_data(tmp_path: Path, run_here) -> None:
     sf.save(sf.create_model("spikformer_tiny_digits"), tmp_path / "fresh.safetensors")
-    assert shows(run("evaluate", tmp_path / "fresh.safetensors", code=2).stderr, tmp_path / "fresh.safetensors")
+    assert shows(run_here("evaluate", tmp_path / "fresh.safetensors", code=2).stderr, tmp_path / "fresh.safetensors")

@@ -79,7 +79,11 @@ def interposer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("network", "operation"),
-    [*(("every op", each) for each in ("build", "call", "step", "profile", "spikes")), ("spikformer", "call")],
+    [
+        *(("every op", each) for each in ("build", "call")),
+        *(pytest.param("every op", each, marks=pytest.mark.slow) for each in ("step", "profile", "spikes")),
+        pytest.param("spikformer", "call", marks=pytest.mark.slow),
+    ],
 )
 def test_after_each_failure_the_next_call_gives_the_same_bits(interposer, case, tmp_path, network, operation) -> None:
     path = tmp_path / "net.engine"

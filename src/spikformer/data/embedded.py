@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, preprocessed
 from spikformer.data.options import DataOptions
 from spikformer.data.splits import Subset, hold_out
 from spikformer.errors import FieldError
+from spikformer.preprocessing import Preprocessing
 from spikformer.sampling import Recording
 
 
@@ -36,10 +38,8 @@ def digits(options: DataOptions) -> DataSet:
 
 def digits_dvs(options: DataOptions) -> DataSet:
     """Frames of 16×16 from an event camera, two polarities."""
-    camera = EventCamera()
-    brightness, labels = _read()
-    seen = options.events(camera.size, time_steps=8)
-    frames = np.stack([seen.to_sample(recording) for recording in camera.watch(brightness)])
+    seen = options.events(EventCamera.size, time_steps=8)
+    frames, labels = _watched(seen)
     train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
     return DataSet(
         name="digits_dvs",
@@ -49,6 +49,15 @@ def digits_dvs(options: DataOptions) -> DataSet:
         validation=validation,
         test=test,
     )
+
+
+@lru_cache(maxsize=1)  # seconds of simulation
+def _watched(seen: Preprocessing) -> tuple[np.ndarray, np.ndarray]:
+    """Frames [N, T, 2, H, W] and labels [N] of all digits."""
+    brightness, labels = _read()
+    frames = np.stack([seen.to_sample(recording) for recording in EventCamera().watch(brightness)])
+    frames.setflags(write=False)
+    return frames, labels
 
 
 def _read() -> tuple[np.ndarray, np.ndarray]:
