@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,11 +21,6 @@ from spikformer.runs.folder import Run
 from spikformer.runs.trained import data_path, load_trained, open_data
 from spikformer.training import choose_device, is_silent
 from spikformer.visualise.attention import BlockMaps, Shown, to_grid
-
-if TYPE_CHECKING:
-    from spikformer.data import DataSet
-    from spikformer.models import SpikingNetwork
-
 
 Accelerator = Literal["auto", "cpu", "gpu"]
 _COST_SAMPLES = 256  # firing rates hardly move beyond

@@ -107,6 +107,7 @@ class Attend(Op):
         return replace(value, kind="floats")
 
     def macs(self, *inputs: Value) -> int:
+        """Of the order with fewer; what the core takes is `query_key_first` in kernels/core/layout.hpp."""
         tokens, channels = inputs[0].positions, inputs[0].channels
         return 2 * tokens * channels * min(tokens, channels // self.num_heads)
 
