@@ -31,6 +31,8 @@ CARD = ModelCard(
     settings={"epochs": 3, "model": {"depth": 2, "pool_stages": [True, False]}, "note": None, "rate": 1e-3},
     results=(Result(metric="top1", split="test", value=0.9, date="2026-11-17", command="spikformer evaluate x"),),
     licence="MIT",
+    limits="Pictures of 32×32 pixels alone.",
+    confidence=0.9,
 )
 
 
@@ -47,6 +49,21 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
     seen = Preprocessing(kind="image", size=(np.int64(8), 8), channels=np.int32(1), mean=[np.float32(0.5)], std=[1])
     assert seen == Preprocessing(kind="image", size=(8, 8), channels=1, mean=(0.5,), std=(1.0,))
     assert json.dumps(seen.to_dict()) == json.dumps(Preprocessing.from_dict(seen.to_dict()).to_dict())
+
+
+def test_a_card_of_a_release_without_anytime_inference_is_read() -> None:
+    values = CARD.to_dict()
+    del values["limits"], values["confidence"], values["results"][0]["machine"]
+    card = ModelCard.from_dict(values)
+    assert card == replace(CARD, limits=None, confidence=None)
+    with field_error("confidence"):
+        _ = card.known_confidence
+    assert CARD.known_confidence == 0.9
+
+
+def test_a_result_names_the_machine_that_it_depends_on() -> None:
+    timed = replace(CARD.results[0], metric="engine_ms", machine="AMD EPYC 9R14")
+    assert ModelCard.from_dict(replace(CARD, results=(timed,)).to_dict()).results == (timed,)
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -89,7 +106,15 @@ HOSTILE = [
     change(results=[CARD.results[0].to_dict() | {"date": "yesterday"}]),
     change(results=[CARD.results[0].to_dict() | {"extra": 1}]),
     change(results=[CARD.results[0].to_dict()] * 1001),
+    change(results=[CARD.results[0].to_dict() | {"machine": "x" * 201}]),
     change(licence=False),
+    change(limits=""),
+    change(limits="x" * 4001),
+    change(confidence=0),
+    change(confidence=1.01),
+    change(confidence=math.nan),
+    change(confidence=True),
+    change(confidence="0.9"),
     change_images(kind="sound"),
     change_images(size=[8]),
     change_images(size=[8, True]),

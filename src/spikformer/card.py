@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from spikformer.errors import FieldError, shown
 from spikformer.preprocessing import Preprocessing
-from spikformer.validation import check_mapping, check_number, check_text, plain_json
+from spikformer.validation import check_mapping, check_number, check_probability, check_text, plain_json
 
 
 class NetworkShape(Protocol):
@@ -45,8 +45,12 @@ class Result:
     date: str
     """As 2026-11-17."""
     command: str
+    machine: str | None = None
+    """The processor's name, where the number depends on it."""
 
     def __post_init__(self) -> None:
+        if self.machine is not None:
+            check_text("machine", self.machine, 200)
         for name, longest in (("metric", 100), ("split", 100), ("date", 10), ("command", 4000)):
             check_text(name, getattr(self, name), longest)
         object.__setattr__(self, "value", check_number("value", self.value, -1e300, 1e300))
@@ -73,12 +77,19 @@ class ModelCard:
     """The recipe's settings after overrides, as plain JSON."""
     results: tuple[Result, ...] = ()
     licence: str | None = None
+    limits: str | None = None
+    """What the network is not for."""
+    confidence: float | None = None
+    """Anytime inference: an answer may end at the first step at which its likeliest class has this probability, by the
+    softmax of the mean readout so far. None: nobody has chosen one, take all steps."""
 
     def __post_init__(self) -> None:
         check_text("architecture", self.architecture, 100)
-        for name, longest in (("data_set", 100), ("recipe", 1000), ("licence", 1000)):
+        for name, longest in (("data_set", 100), ("recipe", 1000), ("licence", 1000), ("limits", 4000)):
             if getattr(self, name) is not None:
                 check_text(name, getattr(self, name), longest)
+        if self.confidence is not None:
+            self._set("confidence", check_probability("confidence", self.confidence))
         names: Any = self.class_names
         if not isinstance(names, list | tuple) or len(names) > _MOST_CLASSES:
             raise FieldError(
@@ -111,6 +122,16 @@ class ModelCard:
                 "The card does not say how its inputs are made; save the network with a card that does.",
             )
         return self.preprocessing
+
+    @property
+    def known_confidence(self) -> float:
+        """The confidence at which an answer may end; a ValueError where the card has none."""
+        if self.confidence is None:
+            raise FieldError(
+                "confidence",
+                "The card stores no confidence; give a number, or choose one by `spikformer anytime WEIGHTS --store`.",
+            )
+        return self.confidence
 
     def check_fits(self, network: NetworkShape) -> None:
         """Raise unless classes, channels and size are those of a network, which can take such a sample."""
@@ -145,6 +166,8 @@ class ModelCard:
             "settings": plain_json("settings", self.settings),
             "results": [result.to_dict() for result in self.results],
             "licence": self.licence,
+            "limits": self.limits,
+            "confidence": self.confidence,
         }
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What the package asks of the operating system: atomic files, a cache folder, memory that stays in the process."""
+"""What the package asks of the operating system: atomic files, a cache folder, the processor, memory that stays."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -218,6 +220,17 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError, TypeError):
         return False
     return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
+
+
+@cache
+def processor_name() -> str:
+    """As its maker calls it, where the system says."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except (OSError, ValueError):
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
 
 
 def resident_bytes() -> int:

@@ -153,6 +153,13 @@ def check_number(name: str, value: Any, least: float, most: float) -> float:
     return float(number)
 
 
+def check_probability(name: str, value: Any) -> float:
+    number = _as_number(value)
+    if number is None or not 0 < number <= 1:
+        raise FieldError(name, f"{name} must be a probability above 0 and at most 1, got {shown(value)}.")
+    return float(number)
+
+
 def _as_number(value: Any) -> int | float | None:
     """Python's number of a Python or NumPy one; None of anything else, booleans too."""
     if isinstance(value, bool):

@@ -9,10 +9,7 @@ processor, the instruction set, the steps and the release.
 from __future__ import annotations
 
 import json
-import platform
 import time
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +19,7 @@ from spikformer.engine.native import build_engine
 from spikformer.engine.ops import Neuron
 from spikformer.engine.program import Builder, Program
 from spikformer.engine.reference import GROUP_STEPS
-from spikformer.io import cache_folder, write_atomically
+from spikformer.io import cache_folder, processor_name, write_atomically
 
 if TYPE_CHECKING:
     from spikformer import _native
@@ -44,7 +41,7 @@ _known: dict[str, tuple[float, ...]] = {}
 def density_thresholds(instructions: str, time_steps: int) -> tuple[float, ...]:
     """For each of KINDS, from this process, the cache folder, or measured now (about a second)."""
     steps = min(time_steps, GROUP_STEPS)
-    key = f"{_processor()}, {instructions}, {steps} steps, spikformer {spikformer.__version__}"
+    key = f"{processor_name()}, {instructions}, {steps} steps, spikformer {spikformer.__version__}"
     if key not in _known:
         found = _read_cache().get(key)
         if found is None:
@@ -111,16 +108,6 @@ def _seconds(engine: _native.Engine, frames: np.ndarray, mode: int) -> float:
     engine.run(frames, len(frames), None, None, np.empty((len(frames), 1, 1), np.float32))
     report = next(report for report in engine.reports() if report["name"] == _TIMED)
     return report["list_seconds"] + report["product_seconds"]
-
-
-@cache
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except (OSError, ValueError):
-        lines = []
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
 
 
 def _read_cache() -> dict[str, tuple[float, ...]]:
