@@ -2,6 +2,7 @@
 
 Example: spikformer models "*cifar10"
 Example: spikformer models --recipes
+Example: spikformer models --weights
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Options:
     """Shell pattern that names must match."""
     recipes: bool = False
     """List recipes instead: what `train` and `ablate` take."""
+    weights: bool = False
+    """List trained networks that come with the package instead: every verb takes their names for weights."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -30,8 +33,12 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.presets import get_preset, list_models
 
+    if options.recipes and options.weights:
+        raise ValueError("--recipes and --weights are two lists; give one of them.")
     if options.recipes:
         return _list_recipes(options)
+    if options.weights:
+        return _list_weights(options)
     names = list_models(options.pattern)
     if not names:
         raise ValueError(f"No model matches {options.pattern!r}; `spikformer models` lists all.")
@@ -91,5 +98,37 @@ def _list_recipes(options: Options) -> int:
         table.add_column(title, justify="right" if title in ("Epochs", "Batch") else "left", no_wrap=title != "About")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
+    print_table(table)
+    return 0
+
+
+def _list_weights(options: Options) -> int:
+    from spikformer.runs.shipping import list_shipped
+
+    shipped = list_shipped(options.pattern)
+    if not shipped:
+        raise ValueError(f"No network that comes with the package matches {options.pattern!r}.")
+    if options.json:
+        rows = ({"name": each.name, "bytes": each.num_bytes, **each.card.to_dict()} for each in shipped)
+        print(json.dumps(list(rows)))
+        return 0
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("Weights", "Architecture", "Data set"):
+        table.add_column(title, no_wrap=True)
+    for title in ("Params", "T", "Accuracy", "Energy", "Engine", "Size"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for each in shipped:
+        found = {result.metric: result.value for result in each.card.results}
+        table.add_row(
+            each.name,
+            each.card.architecture,
+            each.card.data_set or "–",
+            f"{getattr(each.config, 'num_parameters', 0) / 1e6:.2f} M",
+            str(each.config.time_steps),
+            f"{found['accuracy']:.2%}" if "accuracy" in found else "–",
+            f"{1e3 * found['paper_energy_mj']:.3g} µJ" if "paper_energy_mj" in found else "–",
+            f"{found['engine_latency_ms']:.2f} ms" if "engine_latency_ms" in found else "–",
+            f"{each.num_bytes / 1e6:.2f} MB",
+        )
     print_table(table)
     return 0

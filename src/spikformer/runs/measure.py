@@ -17,7 +17,6 @@ from spikformer.analysis.recorder import Record, mapped_layers, record
 from spikformer.data import DataSet, read_sample
 from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
-from spikformer.runs.folder import Run
 from spikformer.runs.trained import data_path, load_trained, open_data
 from spikformer.training import choose_device, is_silent
 from spikformer.visualise.attention import BlockMaps, Shown, to_grid
@@ -59,12 +58,14 @@ def prepared_batches(data: DataSet, split: str, max_samples: int, batch_size: in
             yield data.prepare(np.stack(read))
 
 
-def measure_cost(run: Run, data: Path | None = None, accelerator: Accelerator = "auto") -> dict[str, float]:
+def measure_cost(
+    weights: str | os.PathLike[str], data: Path | None = None, accelerator: Accelerator = "auto"
+) -> dict[str, float]:
     """Parameters, and operations and energy of one sample by the paper's convention; its energy by the others, too.
 
     Those of attention are of one block, as in the paper's Tab. 1; a network without any has none.
     """
-    model, opened = open_measured(run.weights, data, accelerator)
+    model, opened = open_measured(weights, data, accelerator)
     split = next(name for name in ("test", "validation", "train") if name in opened.splits)
     report = measure_energy(model, batches(model, opened, split, _COST_SAMPLES, _COST_BATCH))
     attention = [layer.operations("paper") for layer in report.layers if layer.kind == "attention"]

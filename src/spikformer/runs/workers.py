@@ -194,7 +194,7 @@ def _train_and_measure(cell: Cell, options: CellOptions, stop: Callable[[], bool
         return CellResult(cell.variant, cell.seed, "diverged")
     if run.results is None:
         return None
-    cost = measure_cost(run, data=options.data, accelerator=options.accelerator)
+    cost = measure_cost(run.weights, data=options.data, accelerator=options.accelerator)
     latency_ms = engine_latency_ms(run.weights, data=options.data)
     speed = {} if latency_ms is None else {"engine_ms": latency_ms}
     return CellResult(cell.variant, cell.seed, "finished", _figures(run.results) | cost | speed)

@@ -1,0 +1,117 @@
+"""Networks to hand on: weights whose card says how they were trained, what they score, what they cost and their limits.
+
+    ship("runs/digits", "digits.safetensors", licence="Apache-2.0", limits="Digits of 8×8 pixels alone.")
+
+The networks of `spikformer.weights` are such files; `list_shipped` reads their cards without torch.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from spikformer.card import ModelCard, Result
+from spikformer.config import NetworkConfig
+from spikformer.engine.lowering import from_weights
+from spikformer.io import processor_name
+from spikformer.weights import find_weights, list_weights
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A network that comes with the package."""
+
+    name: str
+    config: NetworkConfig
+    card: ModelCard
+    num_bytes: int
+
+
+def list_shipped(pattern: str = "*") -> list[Shipped]:
+    """What the cards of the package's networks say."""
+    found = []
+    for name in list_weights(pattern):
+        path = find_weights(name)
+        compiled = from_weights(path)
+        assert compiled.config is not None  # every weights file has one
+        found.append(Shipped(name, compiled.config, compiled.card, path.stat().st_size))
+    return found
+
+
+def ship(
+    weights: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    licence: str,
+    limits: str,
+    data: str | os.PathLike[str] | None = None,
+    confidence: float | None = None,
+) -> ModelCard:
+    """Measure a run's weights on the test split and write them with a card that says so, which is returned.
+
+    Accuracy after every time step, energy by each convention and the engine's time of one sample, each with the command
+    that measures it again. `confidence` is a threshold that `spikformer anytime` chose on validation.
+    """
+    from spikformer.models import load, save
+    from spikformer.runs.trained import weights_path
+
+    path, output = weights_path(weights), Path(output)
+    model = load(path)
+    name = output.name.removesuffix(".safetensors")
+    results = (*_training(path), *_measured(path, name, data))
+    card = replace(model.card, results=results, licence=licence, limits=limits, confidence=confidence)
+    save(model, output, card)
+    return card
+
+
+def _training(path: Path) -> list[Result]:
+    """How the weights came about: the time it took, on which processor, and the command."""
+    from spikformer.runs.folder import Run
+    from spikformer.training.recipes import get_recipe
+
+    run = Run(path.parent)
+    if run.results is None:
+        return []
+    changed = run.recipe.settings_unlike(get_recipe(run.description.recipe))
+    words = [f"--{setting.replace('_', '-')} {quote(_as_word(value))}" for setting, value in changed.items()]
+    more = ["--data DIR"] if run.description.data is not None else []
+    command = " ".join(["spikformer train", run.description.recipe, *more, *words])
+    return [_result("training_seconds", "train", run.results.seconds, command, machine=True)]
+
+
+def _as_word(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _measured(path: Path, name: str, data: str | os.PathLike[str] | None) -> list[Result]:
+    from spikformer.runs.bench import engine_latency_ms
+    from spikformer.runs.evaluate import evaluate
+    from spikformer.runs.folder import Run
+    from spikformer.runs.measure import measure_cost
+
+    where = None if data is None else Path(data)
+    more = "" if where is None and Run(path.parent).description.data is None else " --data DIR"
+    found, cost = evaluate(path, data=where), measure_cost(path, where)
+    evaluated, counted = f"spikformer evaluate {name}{more}", f"spikformer energy {name}{more}"
+    results = [_result("accuracy", "test", found.top1, evaluated)]
+    results += [
+        _result(f"accuracy_after_step_{step}", "test", share, evaluated)
+        for step, share in enumerate(found.after_steps, 1)
+    ]
+    names = {"energy_mj": "paper", "strict_energy_mj": "strict", "entrywise_energy_mj": "entrywise"}
+    results += [_result(f"{word}_energy_mj", "test", cost[key], counted) for key, word in names.items()]
+    latency = engine_latency_ms(path, where)
+    if latency is not None:
+        timed = f"spikformer bench {name}{more} --threads 1"
+        results.append(_result("engine_latency_ms", "test", latency, timed, machine=True))
+    return results
+
+
+def _result(metric: str, split: str, value: float, command: str, *, machine: bool = False) -> Result:
+    today = date.today().isoformat()
+    where = processor_name() if machine else None
+    return Result(metric=metric, split=split, value=value, date=today, command=command, machine=where)
