@@ -83,7 +83,7 @@ test-avx2: $(INSTALLED)
 
 test-scalar: $(INSTALLED)
 	@echo "==> Running the kernels' tests with scalar kernels"
-	SPIKFORMER_INSTRUCTIONS=scalar $(BIN)/python -m pytest -n 2 tests/engine tests/neurons
+	SPIKFORMER_INSTRUCTIONS=scalar $(BIN)/python -m pytest -n 2 -m "not slow" tests/engine tests/neurons
 
 lint: $(INSTALLED)
 	@echo "==> Checking style and types"

@@ -96,7 +96,7 @@ def test_after_each_failure_the_next_call_gives_the_same_bits(interposer, case, 
         env=os.environ | {"LD_PRELOAD": str(interposer)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ _START = """
 import faulthandler, os, signal, sys, threading
 import numpy as np
 import spikformer as sf
-faulthandler.dump_traceback_later(40, exit=True)
+faulthandler.dump_traceback_later(150, exit=True)
 engine = sf.load_engine(sys.argv[1], 3)
 x = np.random.default_rng(0).standard_normal((2, 3, 12, 16), dtype=np.float32)
 before = engine(x)
@@ -105,14 +105,14 @@ def saved(case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_forked_child_gives_the_same_bits(saved: Path, code: str) -> None:
     words = [sys.executable, "-c", _START + code, saved]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_pools_of_processes_take_an_engine(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "pools.py").write_text(_POOLS)
     words = [sys.executable, tmp_path / "pools.py", saved]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
 
 
