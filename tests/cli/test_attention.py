@@ -57,12 +57,12 @@ def test_attention_with_a_sign_is_shown_by_its_size(tmp_path: Path, write_weight
 
 def test_four_classes_beside_the_weights(weights: Path, run_here) -> None:
     drawn = json.loads(run_here("attention", weights, "--json").stdout)
-    assert [Path(row["picture"]).name for row in drawn] == [f"best_attention_{number}.png" for number in range(1, 5)]
+    assert [Path(row["figure"]).name for row in drawn] == [f"best_attention_{number}.png" for number in range(1, 5)]
     assert [row["label"] for row in drawn] == ["0", "3", "6", "9"], "spread over all classes"
     for row in drawn:
         place = int(row["source"].removeprefix("test sample "))
         assert DIGITS.class_names[DIGITS.test.labels[place]] == row["label"]
-        with Image.open(row["picture"]) as picture:
+        with Image.open(row["figure"]) as picture:
             picture.load()
             assert picture.format == "PNG"
             assert picture.width > picture.height > 300
@@ -120,7 +120,7 @@ def test_files_instead_of_samples(weights: Path, tmp_path: Path, run_here) -> No
     drawn = json.loads(run_here("attention", weights, "--files", *paths, "--output", output, "--json").stdout)
     assert [row["source"] for row in drawn] == ["seven [7].png", "wide.png"]
     assert [row["label"] for row in drawn] == [None, None]
-    assert [Path(row["picture"]).name for row in drawn] == ["maps_1.png", "maps_2.png"]
+    assert [Path(row["figure"]).name for row in drawn] == ["maps_1.png", "maps_2.png"]
     sample = json.loads(run_here("attention", weights, "--samples", 3, "--json").stdout)
     assert drawn[0]["answer"] == sample[0]["answer"], "the same pixels"
     text = run_here("attention", weights, "--files", paths[0], "--output", output).stdout

@@ -46,7 +46,7 @@ def _input(weights: Path) -> tuple[int, int, int]:
 def test_evaluate_measures_an_engine_as_it_does_its_weights(weights: Path, engine: Path, run_here) -> None:
     of_weights = json.loads(run_here("evaluate", weights, "--json").stdout)
     of_engine = json.loads(run_here("evaluate", engine, "--json").stdout)
-    assert of_engine.pop("picture") != of_weights.pop("picture")
+    assert of_engine.pop("figure") != of_weights.pop("figure")
     assert of_engine.pop("loss") == pytest.approx(of_weights.pop("loss"), rel=1e-4)
     assert of_engine.pop("num_samples") == of_weights.pop("num_samples") == 359
     for name in ("top1", "top5"):

@@ -59,7 +59,7 @@ def test_surrogate(run_here) -> None:
     assert run_here("figure", "surrogate").stdout == "Drew surrogate.png\n"
     assert_picture(Path("surrogate.png"))
     told = json.loads(run_here("figure", "surrogate", "--alpha", 2, "--output", "steep.svg", "--json").stdout)
-    assert told == {"pictures": ["steep.svg"]}
+    assert told == {"figures": ["steep.svg"]}
     text = Path("steep.svg").read_text()
     assert "sigmoid" in text
     assert "arctan" in text
@@ -98,9 +98,7 @@ def test_raster_and_membranes(weights: Path, run_here) -> None:
     for name in drawn_here():
         assert_picture(Path(name))
     words = ("--layer", "stem.stages.1.neuron", "--traces", 5, 9, "--output", "r.svg", "--json")
-    assert json.loads(run_here("figure", "raster", weights, *words).stdout) == {
-        "pictures": ["r.svg", "r_membranes.svg"]
-    }
+    assert json.loads(run_here("figure", "raster", weights, *words).stdout) == {"figures": ["r.svg", "r_membranes.svg"]}
     raster, membranes = Path("r.svg").read_text(), Path("r_membranes.svg").read_text()
     digits = open_dataset("digits")
     assert ">stem.stages.1.neuron<" in raster
@@ -150,7 +148,7 @@ def test_events_of_a_recording(event_weights: Path, run_here) -> None:
 
 def test_as_users_run_it(weights: Path, tmp_path: Path, run) -> None:
     result = run("figure", "raster", weights, "--output", tmp_path / "raster.pdf", "--json")
-    assert json.loads(result.stdout)["pictures"][1].endswith("raster_membranes.pdf")
+    assert json.loads(result.stdout)["figures"][1].endswith("raster_membranes.pdf")
     assert (tmp_path / "raster.pdf").read_bytes().startswith(b"%PDF")
 
 

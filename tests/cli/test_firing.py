@@ -60,8 +60,8 @@ def test_three_pictures_beside_the_weights(weights: Path, run_here) -> None:
 def test_pictures_where_and_as_they_are_wanted(weights: Path, tmp_path: Path, run_here) -> None:
     output = tmp_path / "mine.svg"
     found = json.loads(run_here("firing", weights, *FEW, "--output", output, "--json").stdout)
-    assert set(found["pictures"]) == {str(tmp_path / f"mine{part}.svg") for part in ("", "_inputs", "_attention")}
-    for picture in found["pictures"]:
+    assert set(found["figures"]) == {str(tmp_path / f"mine{part}.svg") for part in ("", "_inputs", "_attention")}
+    for picture in found["figures"]:
         assert ElementTree.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     assert "blocks.1.mlp.hidden" in (tmp_path / "mine_inputs.svg").read_text()
     assert list(weights.parent.iterdir()) == [weights]
@@ -71,7 +71,7 @@ def test_without_attention_there_are_two(tmp_path: Path, write_weights: Callable
     path = write_weights(tmp_path / "none.safetensors", attention="none")
     found = json.loads(run_here("firing", path, *FEW, "--json").stdout)
     assert found["attention"] == {}
-    assert sorted(Path(picture).name for picture in found["pictures"]) == ["none_firing.png", "none_firing_inputs.png"]
+    assert sorted(Path(picture).name for picture in found["figures"]) == ["none_firing.png", "none_firing_inputs.png"]
 
 
 @pytest.mark.slow

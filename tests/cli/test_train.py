@@ -165,8 +165,8 @@ def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run_here) -> None
     found = json.loads(run_here("evaluate", weights, "--split", "validation", "--json").stdout)
     assert found["num_samples"] == sum(map(sum, found["confusion"])) == 143
     assert len(found["by_class"]) == 10
-    assert Path(found["picture"]) == tmp_path / "best_validation_confusion.png"
-    assert Path(found["picture"]).is_file()
+    assert Path(found["figure"]) == tmp_path / "best_validation_confusion.png"
+    assert Path(found["figure"]).is_file()
     rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
     assert found["top1"] == pytest.approx(max(float(row["validation_accuracy"]) for row in rows))
     refused = run_here("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
