@@ -175,10 +175,10 @@ def test_file_and_folder_reach_the_disk_in_that_order(
 
 def test_an_unwritable_folder_is_an_error_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A superuser may write anywhere, so the mode of a folder proves nothing.
-    def refuse(path: Path, *_: object, **__: object) -> None:
+    def deny(path: Path, *_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "open", deny)
     with mistake(PermissionError, tmp_path / "file", "Permission denied"):
         write_atomically(tmp_path / "file", b"new")
 

@@ -27,9 +27,9 @@ void take_head(const Word* tokens, std::size_t num_tokens, std::size_t stride, s
 
 // Q K^T V scale for as few whole heads as fill whole words of spikes at a time, then their neurons or, without any, the
 // buffer that keeps the currents.
-void Executor::attend(const Step& step) {
-    const Op& op = ops[step.first];
-    const bool fires = step.last > step.first + 1;
+void Executor::attend(const FusedOps& fused) {
+    const Op& op = ops[fused.first];
+    const bool fires = fused.last > fused.first + 1;
     const Value& x = values[op.inputs[0]];
     OpReport& done = report(op.name);
     const Stopwatch watch(done.product_seconds);
@@ -37,8 +37,8 @@ void Executor::attend(const Step& step) {
     const std::size_t width = std::min(std::lcm(head_dim, word_bits), x.padded());
     const std::size_t heads_together = std::max<std::size_t>(1, width / head_dim);
     const std::size_t groups = divide_up(op.num_heads, heads_together);
-    const std::size_t offset = fires ? state_offset(step.first + 1) : 0;
-    Word* fired = fires ? spikes(step.first + 2, 0, words_of(step.first + 2)) : nullptr;
+    const std::size_t offset = fires ? state_offset(fused.first + 1) : 0;
+    Word* fired = fires ? spikes(fused.first + 2, 0, words_of(fused.first + 2)) : nullptr;
     engine.threads_.for_each(count * groups, [&](std::size_t item, std::size_t thread) {
         const std::size_t sample = item / groups, first_head = item % groups * heads_together;
         const std::size_t last_head = std::min(op.num_heads, first_head + heads_together);
@@ -56,13 +56,13 @@ void Executor::attend(const Step& step) {
         const std::size_t channels = std::min(width, x.padded() - first_channel);
         if (!fires) {
             for (std::size_t row = 0; row < num_tokens * time_steps; ++row) {
-                std::copy_n(currents + row * width, channels,
-                            floats(step.first + 1, (position * time_steps + row) * x.padded() + first_channel, channels));
+                const std::size_t place = (position * time_steps + row) * x.padded() + first_channel;
+                std::copy_n(currents + row * width, channels, floats(fused.first + 1, place, channels));
             }
             return;
         }
         for (std::size_t c = 0; c < channels; c += kernels.tile) {
-            fire_tile(ops[step.first + 1], fired, x.words(), first_channel + c,
+            fire_tile(ops[fused.first + 1], fired, x.words(), first_channel + c,
                       engine.no_bias_.data(), currents + c, time_steps * width, width, position, num_tokens, offset);
         }
     });

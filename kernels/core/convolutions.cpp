@@ -37,23 +37,23 @@ void Executor::add_tiles(std::size_t product, const Tail& tail) {
 }
 
 // The first product sees real numbers. A static image is multiplied once, and its neurons see the result at every step.
-void Executor::convolve_pixels(const Step& step) {
-    const Op& op = ops[step.first];
+void Executor::convolve_pixels(const FusedOps& fused) {
+    const Op& op = ops[fused.first];
     OpReport& done = report(op.name);
     const Stopwatch watch(done.product_seconds);
-    const std::size_t positions = values[step.first + 1].positions(), blocks = divide_up(positions, fired_rows);
+    const std::size_t positions = values[fused.first + 1].positions(), blocks = divide_up(positions, fired_rows);
     done.inputs += static_cast<double>(count * positions * steps_of(0) * op.layer.num_inputs);
     done.samples += count;
     done.dense_samples += count;
     work.tiles.clear();
-    const Tail tail = engine.program_.tail(step, step.first);
-    add_tiles(step.first, tail);
+    const Tail tail = engine.program_.tail(fused, fused.first);
+    add_tiles(fused.first, tail);
     const auto multiply = [&](std::size_t sample, std::size_t begin, std::size_t rows, const Tile* first_tile,
                               const Tile* last_tile, Scratch& scratch) {
         multiply_pixels(op, sample, begin, rows, first_tile, last_tile, scratch);
     };
     if (tail.pool) {
-        pool_currents(step, multiply);
+        pool_currents(fused, multiply);
         return;
     }
     const Tile* tiles = work.tiles.data();
@@ -94,8 +94,8 @@ void Executor::multiply_pixels(const Op& op, std::size_t sample, std::size_t beg
     }
 }
 
-void Executor::convolve(const Step& step) {
-    const Op& op = ops[step.first];
+void Executor::convolve(const FusedOps& fused) {
+    const Op& op = ops[fused.first];
     const Source source = source_of(op);
     OpReport& done = report(op.name);
     list_events(source, done);
@@ -103,8 +103,8 @@ void Executor::convolve(const Step& step) {
     std::vector<Tile>& tiles = work.tiles;
     tiles.clear();
     bool pools = false;
-    for (std::size_t product = step.first; product < step.last;) {
-        const Tail tail = engine.program_.tail(step, product);
+    for (std::size_t product = fused.first; product < fused.last;) {
+        const Tail tail = engine.program_.tail(fused, product);
         add_tiles(product, tail);
         pools = tail.pool != nullptr;
         product = tail.end;
@@ -114,7 +114,7 @@ void Executor::convolve(const Step& step) {
         multiply_rows(source, sample, begin, rows, first_tile, last_tile, scratch);
     };
     if (pools) {
-        pool_currents(step, multiply);
+        pool_currents(fused, multiply);
         return;
     }
     const Share share = share_of(source, tiles.size(), op.layer.num_inputs);
@@ -136,10 +136,10 @@ void Executor::convolve(const Step& step) {
 // currents that a window sees stay in the cache, and no buffer keeps the map. Threads share tiles, samples and bands of
 // rows; where bands meet, a row of currents is computed twice.
 template <typename Multiply>
-void Executor::pool_currents(const Step& step, const Multiply& multiply) {
-    const Value &map = values[step.first + 1], &pooled = values[step.first + 2];
-    const Window window{map.height, map.width, ops[step.first + 1].kernel, ops[step.first + 1].stride};
-    const std::size_t steps = steps_of(step.first + 1), depth = steps * kernels.tile, row_size = map.width * depth;
+void Executor::pool_currents(const FusedOps& fused, const Multiply& multiply) {
+    const Value &map = values[fused.first + 1], &pooled = values[fused.first + 2];
+    const Window window{map.height, map.width, ops[fused.first + 1].kernel, ops[fused.first + 1].stride};
+    const std::size_t steps = steps_of(fused.first + 1), depth = steps * kernels.tile, row_size = map.width * depth;
     const std::vector<Tile>& tiles = work.tiles;
     const std::size_t fitting = cached_currents / (most_pooled * row_size * sizeof(float));
     const std::size_t together = std::clamp<std::size_t>(fitting, 1, std::min(most_pooled_tiles, tiles.size()));
@@ -176,7 +176,7 @@ void Executor::pool_currents(const Step& step, const Multiply& multiply) {
                 kernels.pool_floats_row(
                     pooled_rows<float>(window, row, depth, [&](std::size_t y) { return row_of(tile, y); }), maxima);
                 fire_tile(*own[tile].neuron, own[tile].spikes, map.words(), own[tile].index * kernels.tile,
-                          engine.no_bias_.data(), maxima, depth, steps_of(step.first + 2) == 1 ? 0 : kernels.tile,
+                          engine.no_bias_.data(), maxima, depth, steps_of(fused.first + 2) == 1 ? 0 : kernels.tile,
                           sample * pooled.positions() + row * pooled.width, pooled.width, own[tile].state_offset);
             }
         }
@@ -184,14 +184,14 @@ void Executor::pool_currents(const Step& step, const Multiply& multiply) {
 }
 
 // Neighbours add their weights where they fire, a few positions at a time in one tile after another.
-void Executor::convolve_depthwise(const Step& step) {
-    const Op& op = ops[step.first];
+void Executor::convolve_depthwise(const FusedOps& fused) {
+    const Op& op = ops[fused.first];
     const Value& x = values[op.inputs[0]];
     OpReport& done = report(op.name);
     const Stopwatch watch(done.product_seconds);
     done.samples += count;
     work.tiles.clear();
-    add_tiles(step.first, engine.program_.tail(step, step.first));
+    add_tiles(fused.first, engine.program_.tail(fused, fused.first));
     const Window window{x.height, x.width, op.kernel, 1};
     const std::size_t positions = x.positions(), blocks = divide_up(positions, fired_rows);
     const std::size_t words = x.words(), depth = time_steps * words, row_size = time_steps * kernels.tile;

@@ -16,7 +16,7 @@ constexpr std::size_t most_together = 16;     // samples
 }  // namespace
 
 Engine::Engine(Program program, std::size_t num_threads)
-    : program_(std::move(program)), steps_(program_.steps()), slots_(program_.assign_slots(steps_)),
+    : program_(std::move(program)), fused_(program_.fuse()), slots_(program_.assign_slots(fused_)),
       threads_(num_threads) {
     std::size_t widest = 0;
     for (const Value& value : program_.forms()) {

@@ -132,7 +132,7 @@ private:
     std::size_t samples_together(const std::vector<Value>& values, std::size_t time_steps) const;
 
     Program program_;
-    std::vector<Step> steps_;
+    std::vector<FusedOps> fused_;
     Program::Slots slots_;
     Threads threads_;
     Workspace work_;

@@ -20,35 +20,35 @@ Executor::Executor(Engine& engine, const Input& input, const std::vector<Value>&
 }
 
 void Executor::run(float* logits) {
-    for (const Step& step : engine.steps_) {
-        for (std::size_t index = step.first; index < step.last; ++index) {
+    for (const FusedOps& fused : engine.fused_) {
+        for (std::size_t index = fused.first; index < fused.last; ++index) {
             if (slot(index + 1) != Program::none) {
                 reserve(index + 1);
             }
         }
-        switch (ops[step.first].kind) {
+        switch (ops[fused.first].kind) {
             case OpKind::convolve:
-                if (ops[step.first].inputs[0] == 0) {
-                    convolve_pixels(step);
+                if (ops[fused.first].inputs[0] == 0) {
+                    convolve_pixels(fused);
                 } else {
-                    convolve(step);
+                    convolve(fused);
                 }
                 break;
-            case OpKind::convolve_depthwise: convolve_depthwise(step); break;
-            case OpKind::attend: attend(step); break;
-            case OpKind::fire: fire(step.first); break;
+            case OpKind::convolve_depthwise: convolve_depthwise(fused); break;
+            case OpKind::attend: attend(fused); break;
+            case OpKind::fire: fire(fused.first); break;
             case OpKind::pool:
-            case OpKind::dilate: pool(step.first); break;
-            case OpKind::pool_tokens: pool_tokens(step.first); break;
-            case OpKind::dilate_heads: dilate_heads(step.first); break;
-            case OpKind::add: add(step.first); break;
-            case OpKind::conjunction: conjunction(step.first); break;
+            case OpKind::dilate: pool(fused.first); break;
+            case OpKind::pool_tokens: pool_tokens(fused.first); break;
+            case OpKind::dilate_heads: dilate_heads(fused.first); break;
+            case OpKind::add: add(fused.first); break;
+            case OpKind::conjunction: conjunction(fused.first); break;
             case OpKind::sum_tokens:
-            case OpKind::mean: sum_tokens(step.first); break;
-            case OpKind::sum_heads: sum_heads(step.first); break;
-            case OpKind::read_out: read_out(step.first, logits); break;
+            case OpKind::mean: sum_tokens(fused.first); break;
+            case OpKind::sum_heads: sum_heads(fused.first); break;
+            case OpKind::read_out: read_out(fused.first, logits); break;
         }
-        for (std::size_t index = step.first; index < step.last; ++index) {
+        for (std::size_t index = fused.first; index < fused.last; ++index) {
             if (ops[index].kind == OpKind::fire) {
                 finish(index);
             }

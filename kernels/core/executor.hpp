@@ -40,10 +40,10 @@ private:
     };
 
     // Each op, or several that run together.
-    void convolve_pixels(const Step& step);
-    void convolve(const Step& step);
-    void convolve_depthwise(const Step& step);
-    void attend(const Step& step);
+    void convolve_pixels(const FusedOps& fused);
+    void convolve(const FusedOps& fused);
+    void convolve_depthwise(const FusedOps& fused);
+    void attend(const FusedOps& fused);
     void fire(std::size_t index);
     void pool(std::size_t index);
     void pool_tokens(std::size_t index);
@@ -76,7 +76,7 @@ private:
     // Products. Rows are one for each output position; `begin` counts those of a sample.
     void add_tiles(std::size_t product, const Tail& tail);
     template <typename Multiply>
-    void pool_currents(const Step& step, const Multiply& multiply);
+    void pool_currents(const FusedOps& fused, const Multiply& multiply);
     void multiply_pixels(const Op& op, std::size_t sample, std::size_t begin, std::size_t rows, const Tile* first_tile,
                          const Tile* last_tile, Scratch& scratch);
     void choose_modes(const Source& source, OpReport& report);

@@ -34,7 +34,7 @@ bool makes_currents(const Op& op) {
 // A neuron joins the product or attention right before it if nobody else reads those currents; so do a pool and its
 // neuron, and a sum with a stream and the neuron that reads it first. Then products that read the same buffer, one after
 // another and each with its neuron alone, join each other.
-std::vector<Step> Program::steps() const {
+std::vector<FusedOps> Program::fuse() const {
     const std::vector<std::size_t> readers = count_readers(ops_);
     const auto follows = [&](std::size_t index, OpKind kind) {  // takes what the op before it writes
         return index < ops_.size() && ops_[index].kind == kind && reads(ops_[index], index);
@@ -42,7 +42,7 @@ std::vector<Step> Program::steps() const {
     const auto fuses = [&](std::size_t index, OpKind kind) {  // and nothing else does
         return follows(index + 1, kind) && readers[index + 1] == 1;
     };
-    std::vector<Step> steps;
+    std::vector<FusedOps> fused;
     for (std::size_t index = 0; index < ops_.size();) {
         const Op& op = ops_[index];
         const Kind read = values_[op.inputs[0]].kind;
@@ -60,17 +60,17 @@ std::vector<Step> Program::steps() const {
                    fuses(index, OpKind::add)) {
             last = index + (follows(index + 2, OpKind::fire) ? 3 : 2);
         }
-        steps.push_back({index, last});
+        fused.push_back({index, last});
         index = last;
     }
-    return steps;
+    return fused;
 }
 
-Tail Program::tail(const Step& step, std::size_t product) const {
+Tail Program::tail(const FusedOps& fused, std::size_t product) const {
     Tail tail;
     tail.end = product + 1;
     const auto take = [&](OpKind kind) -> const Op* {
-        return tail.end < step.last && ops_[tail.end].kind == kind ? &ops_[tail.end++] : nullptr;
+        return tail.end < fused.last && ops_[tail.end].kind == kind ? &ops_[tail.end++] : nullptr;
     };
     tail.pool = take(OpKind::pool);
     tail.add = take(OpKind::add);
@@ -81,33 +81,33 @@ Tail Program::tail(const Step& step, std::size_t product) const {
     return tail;
 }
 
-Program::Slots Program::assign_slots(const std::vector<Step>& steps) const {
-    std::vector<std::size_t> last_read(ops_.size() + 1, 0);  // the step
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-        for (std::size_t index = steps[step].first; index < steps[step].last; ++index) {
+Program::Slots Program::assign_slots(const std::vector<FusedOps>& fused) const {
+    std::vector<std::size_t> last_read(ops_.size() + 1, 0);  // by which of `fused`
+    for (std::size_t at = 0; at < fused.size(); ++at) {
+        for (std::size_t index = fused[at].first; index < fused[at].last; ++index) {
             for (const std::size_t input : ops_[index].inputs) {
-                last_read[input] = step;
+                last_read[input] = at;
             }
         }
     }
     Slots slots;
     slots.of_buffer.assign(ops_.size() + 1, none);
     std::vector<std::size_t> owners;  // the buffer that lies in each slot; `none`: it is free
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-        for (std::size_t index = steps[step].first; index < steps[step].last; ++index) {
+    for (std::size_t at = 0; at < fused.size(); ++at) {
+        for (std::size_t index = fused[at].first; index < fused[at].last; ++index) {
             const Op& op = ops_[index];
             const std::size_t buffer = index + 1;
-            const bool passes = makes_currents(op) || op.kind == OpKind::pool;  // on to the next op of its step
-            if ((passes && buffer < steps[step].last) || op.kind == OpKind::read_out) {
+            const bool passes = makes_currents(op) || op.kind == OpKind::pool;  // on to the op fused after it
+            if ((passes && buffer < fused[at].last) || op.kind == OpKind::read_out) {
                 continue;  // and logits go to the caller
             }
             const Kind kind = values_[buffer].kind;
             std::size_t slot = none;
             // A residual sum is added in place if nobody reads the stream afterwards.
             if (op.kind == OpKind::add && op.inputs[0] != op.inputs[1]) {
-                const bool first_is_new = steps[step].first < index && op.inputs[0] == index;
+                const bool first_is_new = fused[at].first < index && op.inputs[0] == index;
                 const std::size_t stream = op.inputs[first_is_new ? 1 : 0];
-                if (last_read[stream] == step && values_[stream].kind == kind &&
+                if (last_read[stream] == at && values_[stream].kind == kind &&
                     values_[stream].is_static == values_[buffer].is_static) {
                     slot = slots.of_buffer[stream];
                 }
@@ -124,7 +124,7 @@ Program::Slots Program::assign_slots(const std::vector<Step>& steps) const {
             slots.of_buffer[buffer] = slot;
         }
         for (std::size_t& owner : owners) {
-            owner = owner != none && last_read[owner] <= step ? none : owner;
+            owner = owner != none && last_read[owner] <= at ? none : owner;
         }
     }
     return slots;

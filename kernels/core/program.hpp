@@ -23,7 +23,7 @@ inline void require(bool holds, const std::string& message) {
 
 void check_dynamics(const Dynamics& dynamics);
 
-constexpr std::size_t max_ops = 4096;   // a file that claims more means harm
+constexpr std::size_t max_ops = 4096;   // a file that claims more is malicious
 
 enum class Kind { pixels, spikes, counts, floats };
 
@@ -89,14 +89,14 @@ void expect(bool holds, const std::string& name, const std::string& problem);
 enum class MaskForm { same, positions, heads };
 MaskForm mask_form(const Op& op, const Value& x, const Value& mask);
 
-// Ops that run together: products that share their input, each with the ops after it that take its currents at once;
+// Ops that run as one: products that share their input, each with the ops after it that take its currents at once;
 // or attention and its neurons.
-struct Step {
-    std::size_t first, last;  // ops
+struct FusedOps {
+    std::size_t first, last;  // of the program
 };
 
-// What follows a product or attention in its step, each null if it does not. Currents are pooled or added to a stream,
-// then read by neurons. A sum is kept, all else goes through scratch memory.
+// What is fused after a product or attention, each null if there is none. Currents are pooled or added to a stream, then
+// read by neurons. A sum is kept, all else goes through scratch memory.
 struct Tail {
     const Op *pool = nullptr, *add = nullptr, *neuron = nullptr;
     std::size_t end = 0;       // the op after it
@@ -148,8 +148,8 @@ public:
     static std::size_t state_size(const std::vector<Op>& ops, const std::vector<Value>& values,
                                   std::vector<std::size_t>* offsets = nullptr);
 
-    std::vector<Step> steps() const;
-    Tail tail(const Step& step, std::size_t product) const;
+    std::vector<FusedOps> fuse() const;
+    Tail tail(const FusedOps& fused, std::size_t product) const;
 
     // Buffers that lie in memory at the same time have different slots; `none` for those that never do.
     static constexpr std::size_t none = SIZE_MAX;
@@ -157,7 +157,7 @@ public:
         std::vector<std::size_t> of_buffer;
         std::vector<Kind> kinds;
     };
-    Slots assign_slots(const std::vector<Step>& steps) const;
+    Slots assign_slots(const std::vector<FusedOps>& fused) const;
 
 private:
     std::size_t push(Op op);

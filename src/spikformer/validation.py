@@ -25,7 +25,7 @@ SILENT = (
     "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."
 )
 
-LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a file that means harm
+LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a malicious file
 _CHECK = "check"
 
 

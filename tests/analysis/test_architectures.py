@@ -38,7 +38,7 @@ def test_parameters_are_those_of_the_network(name: str) -> None:
     assert model(torch.randn(2, 1, 8, 8)).shape == (2, 10)
 
 
-def test_a_change_of_the_recipes_network_is_everybodys() -> None:
+def test_a_change_of_the_recipes_network_reaches_every_architecture() -> None:
     sized = sized_like(
         DIGITS.override(embed_dim=32, num_heads=2, neuron="plif", tau=3.0, time_steps=2, pool_after="norm")
     )

@@ -208,7 +208,7 @@ def test_constants_are_arguments(digits: Spikformer, report: EnergyReport) -> No
 
 
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf")])
-def test_impossible_constants_are_refused(cost: float) -> None:
+def test_impossible_constants_raise(cost: float) -> None:
     with field_error("mac_pj", cost):
         Constants(mac_pj=cost)
     with field_error("ac_pj", cost):

@@ -158,6 +158,6 @@ def test_floats_in_attention_are_multiplied_whatever_the_rate() -> None:
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.01, float("nan")])
-def test_an_impossible_rate_is_refused(rate: float) -> None:
+def test_an_impossible_rate_raises(rate: float) -> None:
     with field_error("rate", rate):
         energy_at_rate(shrunk("spikformer_tiny_digits"), rate)

@@ -83,15 +83,15 @@ def event_weights(tmp_path: Path, write_weights: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def refusal(run_here: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., str]:
-    """The one sentence that answers wrong use."""
+def error_message(run_here: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., str]:
+    """The one line that answers wrong use."""
 
-    def refusal(verb: str, *arguments: object, code: int = 2) -> str:
+    def error_message(verb: str, *arguments: object, code: int = 2) -> str:
         said = run_here(verb, *arguments, code=code)
         assert said.stdout == ""
-        (sentence,) = said.stderr.splitlines()
-        assert sentence.startswith(f"spikformer {verb}: ")
-        assert sentence.endswith((".", "?"))
-        return sentence.removeprefix(f"spikformer {verb}: ")
+        (line,) = said.stderr.splitlines()
+        assert line.startswith(f"spikformer {verb}: ")
+        assert line.endswith((".", "?"))
+        return line.removeprefix(f"spikformer {verb}: ")
 
-    return refusal
+    return error_message

@@ -73,13 +73,13 @@ def test_a_raster_is_of_the_neuron_after_attention(write_case: Callable[[str], P
 
 
 @pytest.mark.parametrize("name", WITHOUT_ATTENTION)
-def test_nothing_to_look_at(name: str, write_case: Callable[[str], Path], refusal: Callable[..., str]) -> None:
+def test_nothing_to_look_at(name: str, write_case: Callable[[str], Path], error_message: Callable[..., str]) -> None:
     weights = write_case(name)
-    assert "no attention" in refusal("attention", weights)
-    assert "Q, K and V" in refusal("figure", "products", weights)
+    assert "no attention" in error_message("attention", weights)
+    assert "Q, K and V" in error_message("figure", "products", weights)
 
 
-def test_import_without_heads(tmp_path: Path, run_here, refusal: Callable[..., str]) -> None:
+def test_import_without_heads(tmp_path: Path, run_here, error_message: Callable[..., str]) -> None:
     model = specimen(shrunk("max_resnet_18_cifar10"), torch.float32)
     renamed = {"stages.": "layer", "stem.conv": "conv1", "stem.norm": "bn1", "head": "fc1"}
     state = {}
@@ -102,5 +102,5 @@ def test_import_without_heads(tmp_path: Path, run_here, refusal: Callable[..., s
     assert f"{model.config.title}: " in said
     assert " heads," not in said
     assert torch.equal(sf.load(output).head.weight, model.head.weight)
-    assert shows(refusal("import", source, "--num-heads", 4), "Max-ResNet", "--num-heads")
-    assert "'join'" in refusal("import", source, "--join", "and")
+    assert shows(error_message("import", source, "--num-heads", 4), "Max-ResNet", "--num-heads")
+    assert "'join'" in error_message("import", source, "--join", "and")

@@ -1,6 +1,8 @@
-"""`spikformer attention`: maps of the right block, head and step over the right sample, and what it refuses."""
+"""`spikformer attention`: maps of the right block, head and step over the right sample, and its errors."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,12 +59,12 @@ def test_attention_with_a_sign_is_shown_by_its_size(tmp_path: Path, write_weight
 
 def test_four_classes_beside_the_weights(weights: Path, run_here) -> None:
     drawn = json.loads(run_here("attention", weights, "--json").stdout)
-    assert [Path(row["picture"]).name for row in drawn] == [f"best_attention_{number}.png" for number in range(1, 5)]
+    assert [Path(row["figure"]).name for row in drawn] == [f"best_attention_{number}.png" for number in range(1, 5)]
     assert [row["label"] for row in drawn] == ["0", "3", "6", "9"], "spread over all classes"
     for row in drawn:
         place = int(row["source"].removeprefix("test sample "))
         assert DIGITS.class_names[DIGITS.test.labels[place]] == row["label"]
-        with Image.open(row["picture"]) as picture:
+        with Image.open(row["figure"]) as picture:
             picture.load()
             assert picture.format == "PNG"
             assert picture.width > picture.height > 300
@@ -120,7 +122,7 @@ def test_files_instead_of_samples(weights: Path, tmp_path: Path, run_here) -> No
     drawn = json.loads(run_here("attention", weights, "--files", *paths, "--output", output, "--json").stdout)
     assert [row["source"] for row in drawn] == ["seven [7].png", "wide.png"]
     assert [row["label"] for row in drawn] == [None, None]
-    assert [Path(row["picture"]).name for row in drawn] == ["maps_1.png", "maps_2.png"]
+    assert [Path(row["figure"]).name for row in drawn] == ["maps_1.png", "maps_2.png"]
     sample = json.loads(run_here("attention", weights, "--samples", 3, "--json").stdout)
     assert drawn[0]["answer"] == sample[0]["answer"], "the same pixels"
     text = run_here("attention", weights, "--files", paths[0], "--output", output).stdout
@@ -163,17 +165,17 @@ def test_as_users_run_it(weights: Path, run) -> None:
     ids=lambda value: " ".join(map(str, value)),
 )
 def test_mistakes_name_what_is_wrong_and_leave_nothing(
-    words: tuple[object, ...], values: tuple[object, ...], weights: Path, refusal: Callable[..., str]
+    words: tuple[object, ...], values: tuple[object, ...], weights: Path, error_message: Callable[..., str]
 ) -> None:
-    assert shows(refusal("attention", weights, *words), *values)
+    assert shows(error_message("attention", weights, *words), *values)
     assert list(weights.parent.iterdir()) == [weights]
 
 
 def test_where_there_is_nothing_to_look_at(
-    tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+    tmp_path: Path, write_weights: Callable[..., Path], error_message: Callable[..., str]
 ) -> None:
     path = write_weights(tmp_path / "none.safetensors", attention="none")
-    assert "no patch looks at another, so there is nothing to draw" in refusal("attention", path)
+    assert "no attention" in error_message("attention", path)
 
 
 STAGES = {"image_size": 8, "in_channels": 1, "embed_dim": 32, "num_heads": 2}
@@ -190,7 +192,7 @@ MASKED = {
 
 @pytest.mark.parametrize("name", MASKED)
 def test_every_block_that_has_attention(
-    name: str, tmp_path: Path, write_weights: Callable[..., Path], run_here, refusal: Callable[..., str]
+    name: str, tmp_path: Path, write_weights: Callable[..., Path], run_here, error_message: Callable[..., str]
 ) -> None:
     overrides, blocks = MASKED[name]
     path = write_weights(tmp_path / "best.safetensors", name, **overrides)
@@ -205,21 +207,21 @@ def test_every_block_that_has_attention(
         run_here("attention", path, "--samples", 5, "--block", number, "--head", 2, "--output", output)
         assert [word for word in letters(output) if word.startswith("block")] == [found[number].title]
     for wrong in {1, 2, 5} - set(blocks):
-        message = refusal("attention", path, "--block", wrong)
+        message = error_message("attention", path, "--block", wrong)
         assert ", ".join(map(str, blocks)) in message or str(max(blocks)) in message
-    assert "2" in refusal("attention", path, "--head", 3)
+    assert "2" in error_message("attention", path, "--head", 3)
 
 
-def test_a_file_that_is_no_picture(weights: Path, tmp_path: Path, refusal: Callable[..., str]) -> None:
+def test_a_file_that_is_no_picture(weights: Path, tmp_path: Path, error_message: Callable[..., str]) -> None:
     good, bad = tmp_path / "good.png", tmp_path / "bad.png"
     Image.new("L", (8, 8)).save(good)
     bad.write_bytes(b"no picture")
-    assert f"{bad} cannot be read" in refusal("attention", weights, "--files", good, bad)
+    assert shows(error_message("attention", weights, "--files", good, bad), bad)
     assert list(weights.parent.iterdir()) == [weights], "not even of the good one"
 
 
-def test_a_full_disk_is_a_failure_of_one_sentence(weights: Path, full_disk, refusal: Callable[..., str]) -> None:
+def test_a_full_disk_gets_an_error_message(weights: Path, full_disk, error_message: Callable[..., str]) -> None:
     with full_disk():
-        sentence = refusal("attention", weights, "--samples", 1, code=1)
-    assert sentence == f"{weights.parent / 'best_attention.png'} cannot be written: File too large."
+        message = error_message("attention", weights, "--samples", 1, code=1)
+    assert shows(message, weights.parent / "best_attention.png", os.strerror(errno.EFBIG))
     assert list(weights.parent.iterdir()) == [weights]

@@ -1,4 +1,4 @@
-"""The command as users run it: real processes, exit codes, one sentence for a mistake."""
+"""The command as users run it: real processes, exit codes, one line for a mistake."""
 
 import csv
 import json
@@ -41,7 +41,7 @@ def test_every_verb_explains_itself_with_examples_each_on_its_line(
     assert "STR" not in text.split("\n\n")[0], "positional arguments have names"
 
 
-def test_wrong_use_is_a_sentence(run_here) -> None:
+def test_wrong_use_gets_an_error_message(run_here) -> None:
     assert shows(run_here("trian", code=2).stderr, "'trian'", "'train'")
     assert shows(run_here("xyz", code=2).stderr, "'xyz'", "models", "train")
     assert shows(run_here("evaluate", "x", "--batch-size", 0, code=2).stderr, "--batch-size", 1, 0)
@@ -102,7 +102,7 @@ def test_without_torch_sizes_are_listed_and_the_rest_says_what_to_install(weight
     *lines, last = done.stderr.splitlines()
     assert len(lines) == 6, done.stderr
     assert all("needs PyTorch, which is not installed; `pip install torch`" in line for line in lines)
-    assert last == "spikformer predict: predict needs at least one file or folder after the weights."
+    assert last.startswith("spikformer predict: ")
 
 
 def test_folders_in_the_place_of_files(weights: Path, tmp_path: Path, run_here) -> None:
@@ -193,7 +193,7 @@ def test_import_never_overwrites_its_source(tmp_path: Path, run_here) -> None:
     assert source.read_bytes() == golden.read_bytes()
 
 
-def test_import_refuses_what_it_cannot_read(tmp_path: Path, run_here) -> None:
+def test_import_of_what_it_cannot_read(tmp_path: Path, run_here) -> None:
     bad = tmp_path / "bad.pth"
     bad.write_bytes(b"not a checkpoint")
     assert shows(run_here("import", bad, "--num-heads", 4, code=2).stderr, bad)
@@ -232,12 +232,12 @@ def test_import_notes_the_data_so_that_other_verbs_can_use_the_weights(colours: 
     assert sf.load(output).card.data_set is None, "only what was said is noted"
 
 
-def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path: Path, refusal) -> None:
+def test_import_with_data_that_the_weights_do_not_fit(colours: Path, tmp_path: Path, error_message) -> None:
     source, output = GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", tmp_path / "ours.safetensors"
     words = (source, "--num-heads", 4, "--output", output)
 
     def message(*more: object) -> str:
-        text = refusal("import", *words, *more)
+        text = error_message("import", *words, *more)
         assert not output.exists()
         return text
 
@@ -253,11 +253,11 @@ def test_import_refuses_data_that_the_weights_do_not_fit(colours: Path, tmp_path
     assert shows(message(*folder), 9)
 
 
-def test_import_needs_the_size_that_a_checkpoint_does_not_tell(tmp_path: Path, refusal, run_here) -> None:
+def test_import_needs_the_size_that_a_checkpoint_does_not_tell(tmp_path: Path, error_message, run_here) -> None:
     checkpoint = torch.load(GOLDEN_FOLDER / "official_timm_checkpoint.pth.tar", weights_only=False)
     torch.save(checkpoint["state_dict"], tmp_path / "bare.pth")
     words = (tmp_path / "bare.pth", "--num-heads", 4, "--data-set", "digits")
-    assert shows(refusal("import", *words), "--image-size")
+    assert shows(error_message("import", *words), "--image-size")
     assert [path.name for path in tmp_path.iterdir()] == ["bare.pth"]
     run_here("import", tmp_path / "bare.pth", "--num-heads", 4, "--image-size", 32)
     assert sf.load(tmp_path / "bare.spikformer.safetensors").config.image_size == (32, 32)

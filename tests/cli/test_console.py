@@ -12,7 +12,7 @@ from PIL import Image
 from rich.table import Table
 
 import spikformer as sf
-from spikformer.cli.console import Terminal, parse_options, print_table, printable, shortened
+from spikformer.cli.console import Terminal, escaped, parse_options, print_table, shortened
 from spikformer.config import ModelConfig
 from spikformer.data import open_dataset
 from spikformer.errors import FieldError
@@ -33,10 +33,10 @@ pytestmark = pytest.mark.core
     ],
 )
 def test_control_characters_are_escapes_and_letters_stay(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert escaped(text) == shown
 
 
-def test_lines_and_cells_are_made_printable() -> None:
+def test_lines_and_cells_are_escaped() -> None:
     terminal = Terminal(file=io.StringIO(), width=80)
     table = Table("\x1b[2J", "b")
     table.add_row("\x1b]0;x\x07", "c")

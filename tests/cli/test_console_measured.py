@@ -68,11 +68,11 @@ def test_what_cannot_be_read_is_left_out(verb: str, trained: Path, photographs: 
     assert json.loads(run_here(*words).stdout)["num_samples"] == 6
 
 
-def test_nothing_that_can_be_read(trained: Path, photographs: Path, refusal: Callable[..., str]) -> None:
+def test_nothing_that_can_be_read(trained: Path, photographs: Path, error_message: Callable[..., str]) -> None:
     for path in (photographs / "test").rglob("*.png"):
         path.write_bytes(b"no picture")
     for verb in ("energy", "firing"):
-        assert "samples" in refusal(verb, trained, "--data", photographs)
+        assert "samples" in error_message(verb, trained, "--data", photographs)
     assert list(trained.parent.glob("*.png")) == []
 
 

@@ -46,7 +46,7 @@ def _input(weights: Path) -> tuple[int, int, int]:
 def test_evaluate_measures_an_engine_as_it_does_its_weights(weights: Path, engine: Path, run_here) -> None:
     of_weights = json.loads(run_here("evaluate", weights, "--json").stdout)
     of_engine = json.loads(run_here("evaluate", engine, "--json").stdout)
-    assert of_engine.pop("picture") != of_weights.pop("picture")
+    assert of_engine.pop("figure") != of_weights.pop("figure")
     assert of_engine.pop("loss") == pytest.approx(of_weights.pop("loss"), rel=1e-4)
     assert of_engine.pop("num_samples") == of_weights.pop("num_samples") == 359
     for name in ("top1", "top5"):
@@ -122,12 +122,12 @@ def test_bench_names_the_value_that_is_wrong(option: str, value: int, engine: Pa
     assert str(value) in run_here("bench", engine, option, value, code=2).stderr
 
 
-def test_what_needs_weights_refuses_an_engine(engine: Path, run_here) -> None:
+def test_what_needs_weights_rejects_an_engine(engine: Path, run_here) -> None:
     for verb in ("energy", "firing", "attention"):
         assert shows(run_here(verb, engine, code=2).stderr, engine)
 
 
-def test_compile_refuses(weights: Path, engine: Path, write_weights, tmp_path: Path, run_here) -> None:
+def test_compile_of_what_has_no_program(weights: Path, engine: Path, write_weights, tmp_path: Path, run_here) -> None:
     assert shows(run_here("compile", weights, "-o", tmp_path / "a.bin", code=2).stderr, "--output", ".engine")
     assert shows(run_here("compile", tmp_path / "none.safetensors", code=2).stderr, tmp_path / "none.safetensors")
     assert shows(run_here("compile", engine, "-o", tmp_path / "b.engine", code=2).stderr, engine)

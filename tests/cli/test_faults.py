@@ -173,7 +173,7 @@ def test_importing_and_compiling(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @BOTH
 def test_the_cache_of_frames(tmp_path: Path, code: int) -> None:
-    """It goes on without what it cannot keep, so there is no error."""
+    """It continues without what it cannot keep, so there is no error."""
     frames = np.arange(64, dtype=np.uint8).reshape(2, 2, 4, 4)
 
     def put() -> None:

@@ -1,4 +1,4 @@
-"""`spikformer figure`: each figure drawn from real runs, in every format, and what each refuses."""
+"""`spikformer figure`: each figure drawn from real runs, in every format, and the errors of each."""
 
 import errno
 import json
@@ -59,7 +59,7 @@ def test_surrogate(run_here) -> None:
     assert run_here("figure", "surrogate").stdout == "Drew surrogate.png\n"
     assert_picture(Path("surrogate.png"))
     told = json.loads(run_here("figure", "surrogate", "--alpha", 2, "--output", "steep.svg", "--json").stdout)
-    assert told == {"pictures": ["steep.svg"]}
+    assert told == {"figures": ["steep.svg"]}
     text = Path("steep.svg").read_text()
     assert "sigmoid" in text
     assert "arctan" in text
@@ -98,9 +98,7 @@ def test_raster_and_membranes(weights: Path, run_here) -> None:
     for name in drawn_here():
         assert_picture(Path(name))
     words = ("--layer", "stem.stages.1.neuron", "--traces", 5, 9, "--output", "r.svg", "--json")
-    assert json.loads(run_here("figure", "raster", weights, *words).stdout) == {
-        "pictures": ["r.svg", "r_membranes.svg"]
-    }
+    assert json.loads(run_here("figure", "raster", weights, *words).stdout) == {"figures": ["r.svg", "r_membranes.svg"]}
     raster, membranes = Path("r.svg").read_text(), Path("r_membranes.svg").read_text()
     digits = open_dataset("digits")
     assert ">stem.stages.1.neuron<" in raster
@@ -150,32 +148,32 @@ def test_events_of_a_recording(event_weights: Path, run_here) -> None:
 
 def test_as_users_run_it(weights: Path, tmp_path: Path, run) -> None:
     result = run("figure", "raster", weights, "--output", tmp_path / "raster.pdf", "--json")
-    assert json.loads(result.stdout)["pictures"][1].endswith("raster_membranes.pdf")
+    assert json.loads(result.stdout)["figures"][1].endswith("raster_membranes.pdf")
     assert (tmp_path / "raster.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_runs_without_metrics(tmp_path: Path, make_run: Callable[..., Path], refusal: Callable[..., str]) -> None:
+def test_runs_without_metrics(tmp_path: Path, make_run: Callable[..., Path], error_message: Callable[..., str]) -> None:
     good, bad = make_run("good"), make_run("bad")
     (bad / "metrics.csv").write_text("epoch,train_loss\n1,much\n")
-    assert shows(refusal("figure", "curves", good, bad), bad / "metrics.csv")
+    assert shows(error_message("figure", "curves", good, bad), bad / "metrics.csv")
     (bad / "metrics.csv").unlink()
-    assert shows(refusal("figure", "curves", good, bad), bad, "metrics.csv")
-    assert shows(refusal("figure", "curves", tmp_path / "nowhere"), tmp_path / "nowhere", "metrics.csv")
-    assert shows(refusal("figure", "curves"), "spikformer train")
+    assert shows(error_message("figure", "curves", good, bad), bad, "metrics.csv")
+    assert shows(error_message("figure", "curves", tmp_path / "nowhere"), tmp_path / "nowhere", "metrics.csv")
+    assert shows(error_message("figure", "curves"), "spikformer train")
     assert drawn_here() == []
 
 
 def test_wrong_networks(
-    weights: Path, tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+    weights: Path, tmp_path: Path, write_weights: Callable[..., Path], error_message: Callable[..., str]
 ) -> None:
     twin = write_weights(tmp_path / "twin.safetensors", **TWIN)
     none = write_weights(tmp_path / "none.safetensors", attention="none")
-    assert shows(refusal("figure", "products"), "weights")
+    assert shows(error_message("figure", "products"), "weights")
     for path in (twin, none):
-        assert shows(refusal("figure", "products", weights, path), path)
+        assert shows(error_message("figure", "products", weights, path), path)
     for words in ((), ("--layer", "stem.position.neuron")):
-        assert shows(refusal("figure", "raster", twin, *words), twin)
-    assert shows(refusal("figure", "events", weights), weights)
+        assert shows(error_message("figure", "raster", twin, *words), twin)
+    assert shows(error_message("figure", "events", weights), weights)
     assert drawn_here() == []
 
 
@@ -195,18 +193,18 @@ def test_wrong_networks(
     ],
     ids=lambda value: " ".join(map(str, value)),
 )
-def test_mistakes_are_sentences_and_leave_nothing(
-    words: tuple[object, ...], shown: tuple[object, ...], weights: Path, refusal: Callable[..., str]
+def test_mistakes_leave_nothing(
+    words: tuple[object, ...], shown: tuple[object, ...], weights: Path, error_message: Callable[..., str]
 ) -> None:
     kind, *options = words
-    assert shows(refusal("figure", kind, weights, *options), *shown)
+    assert shows(error_message("figure", kind, weights, *options), *shown)
     assert drawn_here() == []
     assert list(weights.parent.iterdir()) == [weights]
 
 
-def test_impossible_surrogates(refusal: Callable[..., str]) -> None:
-    assert shows(refusal("figure", "surrogate", "--alpha", -1), "alpha", -1.0)
-    assert shows(refusal("figure", "surrogate", "--arctan-alpha", 0), "alpha", 0.0)
+def test_impossible_surrogates(error_message: Callable[..., str]) -> None:
+    assert shows(error_message("figure", "surrogate", "--alpha", -1), "alpha", -1.0)
+    assert shows(error_message("figure", "surrogate", "--arctan-alpha", 0), "alpha", 0.0)
     assert drawn_here() == []
 
 
@@ -216,33 +214,30 @@ def test_which_figure_has_to_be_said(run_here) -> None:
         assert "surrogate, curves, products, raster, events" in " ".join(boxed.split()), "in any width"
 
 
-def test_a_full_disk_is_a_failure_of_one_sentence(full_disk, refusal: Callable[..., str]) -> None:
+def test_a_full_disk_gets_an_error_message(full_disk, error_message: Callable[..., str]) -> None:
     with full_disk():
-        message = refusal("figure", "surrogate", code=1)
+        message = error_message("figure", "surrogate", code=1)
     assert shows(message, "surrogate.png", os.strerror(errno.EFBIG))
     assert drawn_here() == []
 
 
-def test_a_failure_keeps_what_was_there(full_disk, refusal: Callable[..., str]) -> None:
+def test_a_failure_keeps_what_was_there(full_disk, error_message: Callable[..., str]) -> None:
     Path("surrogate.png").write_bytes(b"mine")
     with full_disk():
-        refusal("figure", "surrogate", code=1)
+        error_message("figure", "surrogate", code=1)
     assert Path("surrogate.png").read_bytes() == b"mine"
     Path("surrogate.png").unlink()
     Path("surrogate.png").mkdir()
-    assert refusal("figure", "surrogate") == "surrogate.png is a folder; give the name of a file."
+    assert shows(error_message("figure", "surrogate"), "surrogate.png")
 
 
 def test_a_conventional_network_for_events(
-    tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+    tmp_path: Path, write_weights: Callable[..., Path], error_message: Callable[..., str]
 ) -> None:
     model, data = "spikformer_tiny_digits_dvs", "digits_dvs"
     path = write_weights(tmp_path / "twin.safetensors", model, data, **TWIN | {"time_steps": 8})
     np.save("still.npy", np.zeros(9, [("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "?")]))
-    assert (
-        refusal("figure", "events", path, "--file", "still.npy")
-        == f"{path} holds a conventional network: it has no neurons that fire."
-    )
+    assert shows(error_message("figure", "events", path, "--file", "still.npy"), path)
 
 
 def test_products_are_those_of_the_network(weights: Path) -> None:

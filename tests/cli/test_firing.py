@@ -1,4 +1,4 @@
-"""`spikformer firing`: rates and inputs as the API has them, three pictures, and what it refuses."""
+"""`spikformer firing`: rates and inputs as the API has them, three figures, and its errors."""
 
 import errno
 import json
@@ -54,14 +54,14 @@ def test_three_pictures_beside_the_weights(weights: Path, run_here) -> None:
     line = next(line for line in said.stdout.splitlines() if line.startswith("blocks.0.mlp.hidden.neuron"))
     rates = as_measured(weights).rates["blocks.0.mlp.hidden.neuron"]
     assert line.split()[1:] == ["4,096", f"{rates.mean():.1%}", *(f"{rate:.1%}" for rate in rates)]
-    assert "6 samples of digits, test; drawn in " in said.stdout
+    assert shows(said.stdout, "6 samples", "digits", "test")
 
 
 def test_pictures_where_and_as_they_are_wanted(weights: Path, tmp_path: Path, run_here) -> None:
     output = tmp_path / "mine.svg"
     found = json.loads(run_here("firing", weights, *FEW, "--output", output, "--json").stdout)
-    assert set(found["pictures"]) == {str(tmp_path / f"mine{part}.svg") for part in ("", "_inputs", "_attention")}
-    for picture in found["pictures"]:
+    assert set(found["figures"]) == {str(tmp_path / f"mine{part}.svg") for part in ("", "_inputs", "_attention")}
+    for picture in found["figures"]:
         assert ElementTree.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     assert "blocks.1.mlp.hidden" in (tmp_path / "mine_inputs.svg").read_text()
     assert list(weights.parent.iterdir()) == [weights]
@@ -71,7 +71,7 @@ def test_without_attention_there_are_two(tmp_path: Path, write_weights: Callable
     path = write_weights(tmp_path / "none.safetensors", attention="none")
     found = json.loads(run_here("firing", path, *FEW, "--json").stdout)
     assert found["attention"] == {}
-    assert sorted(Path(picture).name for picture in found["pictures"]) == ["none_firing.png", "none_firing_inputs.png"]
+    assert sorted(Path(picture).name for picture in found["figures"]) == ["none_firing.png", "none_firing_inputs.png"]
 
 
 @pytest.mark.slow
@@ -82,23 +82,25 @@ def test_as_users_run_it(event_weights: Path, run) -> None:
     assert (event_weights.parent / "best_firing.png").is_file()
 
 
-def test_mistakes_are_sentences_and_leave_nothing(
-    weights: Path, tmp_path: Path, write_weights: Callable[..., Path], refusal: Callable[..., str]
+def test_mistakes_leave_nothing(
+    weights: Path, tmp_path: Path, write_weights: Callable[..., Path], error_message: Callable[..., str]
 ) -> None:
     twin = {"neuron": "relu", "attention": "softmax_float_value", "time_steps": 1}
     conventional = write_weights(tmp_path / "twin.safetensors", **twin)
     before = sorted(tmp_path.rglob("*"))
-    assert shows(refusal("firing", conventional, *FEW), conventional)
-    assert shows(refusal("firing", weights, "--output", tmp_path / "a.txt"), tmp_path / "a.txt", ".png", ".svg", ".pdf")
-    nowhere = refusal("firing", weights, "--output", tmp_path / "nowhere" / "a.png")
+    assert shows(error_message("firing", conventional, *FEW), conventional)
+    assert shows(
+        error_message("firing", weights, "--output", tmp_path / "a.txt"), tmp_path / "a.txt", ".png", ".svg", ".pdf"
+    )
+    nowhere = error_message("firing", weights, "--output", tmp_path / "nowhere" / "a.png")
     assert shows(nowhere, tmp_path / "nowhere", "a.png")
-    assert shows(refusal("firing", weights, "--max-samples", 0), "--max-samples", 1, 0)
-    assert shows(refusal("firing", weights, "--data", tmp_path), "digits", tmp_path)
+    assert shows(error_message("firing", weights, "--max-samples", 0), "--max-samples", 1, 0)
+    assert shows(error_message("firing", weights, "--data", tmp_path), "digits", tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_full_disk_is_a_failure_of_one_sentence(weights: Path, full_disk, refusal: Callable[..., str]) -> None:
+def test_a_full_disk_gets_an_error_message(weights: Path, full_disk, error_message: Callable[..., str]) -> None:
     with full_disk():
-        message = refusal("firing", weights, *FEW, code=1)
+        message = error_message("firing", weights, *FEW, code=1)
     assert shows(message, weights.parent / "best_firing.png", os.strerror(errno.EFBIG))
     assert list(weights.parent.iterdir()) == [weights]

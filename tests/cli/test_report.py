@@ -1,4 +1,4 @@
-"""`spikformer report` as users run it: one run, several, one in training; and what it refuses."""
+"""`spikformer report` as users run it: one run, several, one in training; and its errors."""
 
 import csv
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.browser import open_browser
+from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.cli import main
@@ -44,14 +45,14 @@ def edit(path: Path, change: Callable[[dict], None]) -> None:
     path.write_text(json.dumps(content))
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
-    """The one sentence that answers wrong use."""
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
+    """The one line that answers wrong use."""
     assert main(["report", *map(str, arguments)]) == code
     said = capsys.readouterr()
     assert said.out == ""
-    (sentence,) = said.err.splitlines()
-    assert sentence.startswith("spikformer report: ")
-    return sentence
+    (line,) = said.err.splitlines()
+    assert line.startswith("spikformer report: ")
+    return line
 
 
 @pytest.mark.parametrize("name", ["recipe.json", "metrics.csv", "last.safetensors", "best.safetensors"])
@@ -59,7 +60,7 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(copy, capsys, name: str) ->
     run = copy()
     (run / name).unlink()
     os.mkfifo(run / name)
-    assert name in refused(capsys, run, *QUICK)
+    assert name in error_of(capsys, run, *QUICK)
 
 
 def test_a_run_becomes_a_page(trained: Path, capsys) -> None:
@@ -110,11 +111,11 @@ def test_a_run_in_training_is_reported_and_says_so(copy, capsys) -> None:
     (folder / "metrics.csv").write_text("\n".join([header, *levelled]))
     assert main(["report", str(folder), *QUICK, "--split", "validation", "--samples", "0"]) == 0
     said = capsys.readouterr().out
-    assert "has finished 2 of 50 epochs" in said
+    assert shows(said, "2 of 50")
     assert f"report: {folder / 'report.html'}" in said.splitlines()
     page = (folder / "report.html").read_text()
-    assert "has finished 2 of 50 epochs" in page
-    assert "of 143 validation samples" in page
+    assert shows(page, "2 of 50")
+    assert shows(page, "143 validation")
     assert "No samples were asked for." in page
     assert re.search(
         r"best</th><td class=\"number\">1</td>.*50\.00%", page
@@ -137,18 +138,18 @@ def test_several_runs_share_a_page_in_the_present_folder(copy, tmp_path: Path, m
     assert "The weights of the best epoch are not in the run's folder." in page
 
 
-def test_what_is_no_run_is_refused(copy, tmp_path: Path, capsys) -> None:
-    assert "Name at least one run" in refused(capsys)
-    assert "There is no folder" in refused(capsys, tmp_path / "nowhere")
-    assert "has no metrics.csv" in refused(capsys, tmp_path)
+def test_what_is_no_run_is_rejected(copy, tmp_path: Path, capsys) -> None:
+    assert shows(error_of(capsys), "spikformer train")
+    assert shows(error_of(capsys, tmp_path / "nowhere"), tmp_path / "nowhere")
+    assert shows(error_of(capsys, tmp_path), tmp_path, "metrics.csv")
     folder = copy()
-    assert "is a file; name the folder" in refused(capsys, folder / "last.safetensors")
-    assert "named twice" in refused(capsys, folder, folder / ".." / "run")
-    assert "is missing or damaged" in refused(capsys, broken(folder, "recipe.json", "{}"))
-    assert "is damaged" in refused(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n"))
+    assert shows(error_of(capsys, folder / "last.safetensors"), folder / "last.safetensors", f"as {folder}")
+    assert shows(error_of(capsys, folder, folder / ".." / "run"), "twice")
+    assert shows(error_of(capsys, broken(folder, "recipe.json", "{}")), folder / "recipe.json")
+    assert shows(error_of(capsys, broken(folder, "metrics.csv", "epoch,train_loss\n")), folder / "metrics.csv")
     (folder / "last.safetensors").unlink()
     (folder / "metrics.csv").write_text("epoch,train_loss\n1,2.0\n")
-    assert "holds no last.safetensors" in refused(capsys, folder)
+    assert shows(error_of(capsys, folder), folder, "last.safetensors")
     assert not list(tmp_path.rglob("report.html"))
 
 
@@ -157,31 +158,31 @@ def broken(folder: Path, name: str, content: str) -> Path:
     return folder
 
 
-def test_files_that_do_not_fit_together_are_refused(copy, capsys) -> None:
+def test_files_that_do_not_fit_together_are_rejected(copy, capsys) -> None:
     folder = copy("classes")
     edit(folder / "recipe.json", lambda run: run["class_names"].pop())
-    assert "recipe.json names 9 classes" in refused(capsys, folder)
+    assert shows(error_of(capsys, folder), folder / "recipe.json", 9, 10)
     folder = copy("model")
     edit(folder / "recipe.json", lambda run: run["settings"]["model"].update(tau=3.0))
-    assert "last.safetensors holds another model than" in refused(capsys, folder)
+    assert shows(error_of(capsys, folder), folder / "last.safetensors", folder / "recipe.json")
     folder = copy("data")
     for name in ("last.safetensors", "best.safetensors"):
         model = sf.load(folder / name)
         model.card = replace(model.card, class_names=tuple("abcdefghij"))
         sf.save(model, folder / name)
     edit(folder / "recipe.json", lambda run: run.update(class_names=list("abcdefghij")))
-    assert "the weights were trained on 10 others" in refused(capsys, folder)
-    assert "digits is embedded and reads no files" in refused(capsys, copy("embedded"), "--data", folder)
+    assert shows(error_of(capsys, folder), "10 classes", "10 others")
+    assert shows(error_of(capsys, copy("embedded"), "--data", folder), "digits", folder)
     (folder / "last.safetensors").write_bytes(b"half")
-    assert "is truncated or not a safetensors file" in refused(capsys, folder)
+    assert shows(error_of(capsys, folder), folder / "last.safetensors")
 
 
-def test_wrong_options_are_refused(trained: Path, tmp_path: Path, capsys) -> None:
+def test_wrong_options_are_rejected(trained: Path, tmp_path: Path, capsys) -> None:
     for option, least in (("--samples", 0), ("--max-samples", 1), ("--batch-size", 1)):
-        assert f"{option} must be at least {least}, got -1" in refused(capsys, trained, option, "-1")
+        assert shows(error_of(capsys, trained, option, "-1"), option, least, -1)
     before = (trained / "metrics.csv").read_bytes()
-    assert "should end in .html" in refused(capsys, trained, "--output", trained / "metrics.csv")
+    assert shows(error_of(capsys, trained, "--output", trained / "metrics.csv"), trained / "metrics.csv", ".html")
     assert (trained / "metrics.csv").read_bytes() == before
-    assert "is a folder" in refused(capsys, trained, "--output", tmp_path)
-    assert "There is no folder" in refused(capsys, trained, "--output", tmp_path / "no" / "report.html")
-    assert "cannot be written" in refused(capsys, trained, "--output", "/proc/report.html")
+    assert shows(error_of(capsys, trained, "--output", tmp_path), tmp_path / "report.html")
+    assert shows(error_of(capsys, trained, "--output", tmp_path / "no" / "report.html"), tmp_path / "no")
+    assert shows(error_of(capsys, trained, "--output", "/proc/report.html"), "/proc")

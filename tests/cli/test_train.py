@@ -1,4 +1,4 @@
-"""`spikformer train` as users run it: killed, interrupted, resumed, refused; and what reads its weights."""
+"""`spikformer train` as users run it: killed, interrupted, resumed, rejected; and what reads its weights."""
 
 import csv
 import json
@@ -165,12 +165,12 @@ def test_evaluate_draws_and_tells(whole: Path, tmp_path: Path, run_here) -> None
     found = json.loads(run_here("evaluate", weights, "--split", "validation", "--json").stdout)
     assert found["num_samples"] == sum(map(sum, found["confusion"])) == 143
     assert len(found["by_class"]) == 10
-    assert Path(found["picture"]) == tmp_path / "best_validation_confusion.png"
-    assert Path(found["picture"]).is_file()
+    assert Path(found["figure"]) == tmp_path / "best_validation_confusion.png"
+    assert Path(found["figure"]).is_file()
     rows = list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))
     assert found["top1"] == pytest.approx(max(float(row["validation_accuracy"]) for row in rows))
-    refused = run_here("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
-    assert shows(refused, tmp_path / "a.txt", ".png")
+    message = run_here("evaluate", weights, "--confusion", tmp_path / "a.txt", code=2).stderr
+    assert shows(message, tmp_path / "a.txt", ".png")
 
 
 def test_predict_names_classes(whole: Path, tmp_path: Path, run_here) -> None:
@@ -193,7 +193,7 @@ def test_predict_names_classes(whole: Path, tmp_path: Path, run_here) -> None:
 
 
 @pytest.mark.parametrize("known", [{}, {"data_set": "digits"}])
-def test_weights_that_remember_too_little_are_refused(known: dict[str, str], tmp_path: Path, run_here) -> None:
+def test_weights_that_remember_too_little_are_rejected(known: dict[str, str], tmp_path: Path, run_here) -> None:
     model = sf.create_model("spikformer_tiny_digits")
     model.card = replace(model.card, **known)
     sf.save(model, tmp_path / "weights.safetensors")

@@ -1,4 +1,4 @@
-"""Weights and data that do not fit together are refused, by every verb that reads both, with nothing left behind."""
+"""Weights and data that do not fit together are rejected, by every verb that reads both, with nothing left behind."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,14 +50,14 @@ def bad_weights(folder: Path) -> list[tuple[Path, tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("words", VERBS, ids="-".join)
-def test_each_is_refused_in_a_sentence(
-    words: tuple[str, ...], tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+def test_each_gets_an_error_message(
+    words: tuple[str, ...], tmp_path: Path, error_message: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = bad_weights(tmp_path)
+    bad = bad_weights(tmp_path)
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
-    for path, shown in refused:
-        assert shows(refusal(*words, path), *shown)
+    for path, shown in bad:
+        assert shows(error_message(*words, path), *shown)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -1,4 +1,4 @@
-"""Sets by name: options that mean something, sentences where they do not."""
+"""Sets by name: options that mean something, errors where they do not."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def test_wrong_names_are_answered() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_option_without_meaning_is_refused(name: str, tmp_path: Path) -> None:
+def test_an_option_without_meaning_is_rejected(name: str, tmp_path: Path) -> None:
     values = {"size": (8, 8), "validation_share": 0.5, "crop_ratio": 0.5, "class_names": ["a"], "time_steps": 3}
     values |= {"slicing": "time", "fit": "crop", "cache_gb": 1.0, "sensor": (9, 9), "resampling": "nearest"}
     assert set(options_of(name)) <= {*values, "mean", "std"}

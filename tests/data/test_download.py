@@ -1,4 +1,4 @@
-"""Downloads from a real server on this machine: whole files or none, and one sentence for everything else."""
+"""Downloads from a real server on this machine: whole files or none, and an error message for everything else."""
 
 import errno
 import gc
@@ -122,7 +122,7 @@ def toy(*paths: str, server: Server, algorithm: str = "sha256") -> Source:
 
 
 @contextmanager
-def refused(error: type[Exception], folder: Path, *shown: object) -> Iterator[None]:
+def fails(error: type[Exception], folder: Path, *shown: object) -> Iterator[None]:
     """The block raises an error that shows these values, and afterwards no file is in the folder."""
     with mistake(error, *shown):
         yield
@@ -190,7 +190,7 @@ def test_what_is_there_and_different_is_left_alone(server, tmp_path) -> None:
 def test_a_server_in_trouble(trouble: str, reason: str, server, tmp_path) -> None:
     host = f"127.0.0.1:{server.server_port}"
     parts = ("toy", host, reason, "images.gz", PAGE, tmp_path)
-    with refused(ConnectionError, tmp_path, *parts, "--data"):
+    with fails(ConnectionError, tmp_path, *parts, "--data"):
         download(toy(f"{trouble}/images.gz", server=server), tmp_path, timeout_seconds=0.3)
     assert server.requests[0] == f"/{trouble}/images.gz"
 
@@ -200,7 +200,7 @@ def test_no_connection(server, tmp_path) -> None:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/images.gz"
         source = Source("toy", PAGE, (RemoteFile("images.gz", (address,), "md5:" + "0" * 32, 1),))
-        with refused(ConnectionError, tmp_path, urlsplit(address).netloc):
+        with fails(ConnectionError, tmp_path, urlsplit(address).netloc):
             download(source, tmp_path)
     assert server.requests == []
 
@@ -213,7 +213,7 @@ def test_a_mirror_steps_in(server, tmp_path) -> None:
     assert path.read_bytes() == CONTENTS["images.gz"]
     assert len(server.requests) == 3
     path.unlink()
-    with refused(ConnectionError, tmp_path, "404 Not Found", "127.0.0.1"):
+    with fails(ConnectionError, tmp_path, "404 Not Found", "127.0.0.1"):
         download(Source("toy", PAGE, (whole._replace(addresses=troubles),)), tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_an_interrupted_transfer_leaves_nothing(server, tmp_path) -> None:
 def test_a_folder_that_cannot_be(server, tmp_path) -> None:
     (tmp_path / "file").write_bytes(b"")
     folder = tmp_path / "file" / "toy"
-    with refused(OSError, folder, folder, os.strerror(errno.ENOTDIR), "SPIKFORMER_CACHE"):
+    with fails(OSError, folder, folder, os.strerror(errno.ENOTDIR), "SPIKFORMER_CACHE"):
         download(toy("images.gz", server=server), folder)
     assert server.requests == []
 
@@ -253,30 +253,30 @@ def test_a_folder_that_cannot_be(server, tmp_path) -> None:
 def test_a_folder_that_cannot_be_made(server, tmp_path) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "mnist"  # modes of folders prove nothing where tests run as root
-    with refused(OSError, folder, folder, os.strerror(errno.ENOTDIR)):
+    with fails(OSError, folder, folder, os.strerror(errno.ENOTDIR)):
         download(toy("images.gz", server=server), folder)
     assert server.requests == []
 
 
 def test_a_disk_that_is_too_small(server, tmp_path) -> None:
     large = toy("images.gz", server=server).files[0]._replace(size_bytes=10**18)
-    with refused(OSError, tmp_path, "1000000000.00 GB"):
+    with fails(OSError, tmp_path, "1000000000.00 GB"):
         download(Source("toy", PAGE, (large,)), tmp_path)
     assert server.requests == []
 
 
 def test_a_write_that_fails_midway(server, tmp_path, full_disk) -> None:
-    with refused(OSError, tmp_path, tmp_path, os.strerror(errno.EFBIG)), full_disk(100_000):
+    with fails(OSError, tmp_path, tmp_path, os.strerror(errno.EFBIG)), full_disk(100_000):
         download(toy("images.gz", server=server), tmp_path)
     assert server.requests == ["/images.gz"]
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_set_can_be_got_by_hand(name: str, tmp_path: Path) -> None:
-    sentence = how_to_get(SOURCES[name], tmp_path)
-    assert sentence.startswith(f"For {name}, get {SOURCES[name].file_names[0]}")
+    message = how_to_get(SOURCES[name], tmp_path)
+    assert message.startswith(f"For {name}, get {SOURCES[name].file_names[0]}")
     for part in (*SOURCES[name].file_names, SOURCES[name].page, f" into {tmp_path}, or give the folder"):
-        assert part in sentence
+        assert part in message
     if SOURCES[name].by_hand:
-        with refused(FileNotFoundError, tmp_path, name):
+        with fails(FileNotFoundError, tmp_path, name):
             download(SOURCES[name], tmp_path)

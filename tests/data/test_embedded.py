@@ -71,6 +71,6 @@ def test_a_pixel_fires_as_often_as_its_change_has_thresholds() -> None:
 
 
 @pytest.mark.parametrize("images", [np.zeros((8, 8)), np.full((1, 8, 8), 2.0), np.full((1, 8, 8), np.nan)])
-def test_wrong_images_are_refused(images: np.ndarray) -> None:
+def test_wrong_images_are_rejected(images: np.ndarray) -> None:
     with field_error("images", list(images.shape)):
         EventCamera().watch(images)

@@ -166,7 +166,7 @@ def test_bad_samples_in_training_are_replaced_told_once_and_counted(
     assert len(caplog.messages) == 1
     assert shows(caplog.messages[0], "image_folder", "train")
     assert len(loader.unreadable) == 3
-    assert {Path(sentence.split()[0]).name for sentence in loader.unreadable} == {"04.jpg", "05.jpg", "07.jpg"}
+    assert {Path(message.split()[0]).name for message in loader.unreadable} == {"04.jpg", "05.jpg", "07.jpg"}
 
 
 @pytest.mark.parametrize("workers", [0, 2])

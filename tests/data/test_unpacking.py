@@ -94,7 +94,7 @@ def test_damage_leaves_nothing_and_is_told(pack, tmp_path: Path) -> None:
 
 
 @PACKERS
-def test_other_archives_are_refused(pack, tmp_path: Path) -> None:
+def test_other_archives_are_rejected(pack, tmp_path: Path) -> None:
     with file_error(tmp_path / "archive", "foreign", ".aedat", ".csv"):
         unpack(pack(tmp_path / "archive", FILES), tmp_path / "out", (".aedat", ".csv"))
     with file_error(tmp_path / "twice", at="1.bin"):
@@ -144,7 +144,7 @@ def test_a_single_wrong_bit_in_a_tar_is_noticed(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=300), st.sampled_from(["", "PK\x03\x04", "\x1f\x8b\x08"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_are_refused_in_a_sentence(tmp_path: Path, content: bytes, magic: str) -> None:
+def test_any_bytes_are_rejected_with_a_message(tmp_path: Path, content: bytes, magic: str) -> None:
     archive = tmp_path / "archive"
     archive.write_bytes(magic.encode("latin-1") + content)
     with mistake(FileError, path=archive) as caught:

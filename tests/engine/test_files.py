@@ -228,7 +228,7 @@ def test_a_tensor_of_another_shape_is_not_read(saved: Path, tmp_path: Path, shap
         ("tau", 10**400),
     ],
 )
-def test_a_forged_config_is_refused_at_once(saved: Path, tmp_path: Path, field, value) -> None:
+def test_a_forged_config_is_rejected_at_once(saved: Path, tmp_path: Path, field, value) -> None:
     config = json.loads(metadata_of(saved)["config"]) | {field: value}
     with file_error(tmp_path / "forged.engine", at=field):
         sf.load_engine(change(saved, tmp_path / "forged.engine", metadata={"config": json.dumps(config)}))
@@ -260,11 +260,11 @@ def test_no_damage_brings_it_down(saved: Path, tmp_path_factory: pytest.TempPath
     path = tmp_path_factory.mktemp("damaged") / "net.engine"
     path.write_bytes(content)
     try:
-        engine, refusal = sf.load_engine(path), None
+        engine, message = sf.load_engine(path), None
     except ValueError as error:
-        engine, refusal = None, str(error)
+        engine, message = None, str(error)
     if engine is None:
-        assert str(path) in refusal
+        assert str(path) in message
     else:  # the damage is in a number
         x = np.ones((1, engine.config.in_channels, *(engine.config.image_size or (64, 64))), np.float32)
         assert engine(x).shape == (1, engine.config.num_classes)

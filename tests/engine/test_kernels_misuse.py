@@ -46,7 +46,7 @@ def shape(name: str, expected: str) -> tuple[object, ...]:
     return name, f"[{expected}]"
 
 
-REFUSALS: list[tuple[Callable[[], object], tuple[object, ...]]] = [
+MISUSES: list[tuple[Callable[[], object], tuple[object, ...]]] = [
     (lambda: _native.Kernels("sse9"), ('"sse9"',)),
     (lambda: _native.Kernels(""), ('""',)),
     (lambda: BEST.pack(floats(2, 3), floats(2)), shape("weights", "outputs, neighbours, channels")),
@@ -105,7 +105,7 @@ REFUSALS: list[tuple[Callable[[], object], tuple[object, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "shown"), REFUSALS)
+@pytest.mark.parametrize(("call", "shown"), MISUSES)
 def test_wrong_arrays_are_errors(call: Callable[[], object], shown: tuple[object, ...]) -> None:
     with mistake(ValueError, *shown):
         call()

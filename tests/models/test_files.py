@@ -1,4 +1,4 @@
-"""Weights on disk: what is saved comes back to the bit; everything else is refused in a sentence, nothing half-done."""
+"""Weights on disk: what is saved comes back to the bit; everything else raises, with nothing half-done."""
 
 import json
 import subprocess
@@ -191,7 +191,7 @@ def test_a_damaged_header_never_crashes(saved: Path, tmp_path: Path, position: i
     data[position] = value
     path = tmp_path / "damaged.safetensors"
     path.write_bytes(bytes(data))
-    with suppress(ValueError):  # refused in a sentence; any other exception fails the test
+    with suppress(ValueError):  # an error message; any other exception fails the test
         assert isinstance(sf.load(path), sf.Spikformer)  # or the damage was harmless
 
 

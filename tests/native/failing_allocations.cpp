@@ -1,7 +1,7 @@
 // Preloaded into a process (LD_PRELOAD): fails the n-th allocation, or thread to be started, of one library.
 //
 // An allocation is the library's if the call comes from its code, or from that of the C++ library, which allocates the
-// strings of its callers. Everybody else's are served as ever.
+// strings of its callers. All others are served as ever.
 #include <atomic>
 #include <cerrno>
 #include <cstddef>

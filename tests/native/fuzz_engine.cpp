@@ -227,7 +227,7 @@ private:
         for (std::size_t index = 0; index < program().ops().size(); ++index) {
             widest = std::max({widest, form(index + 1).padded(), program().ops()[index].layer.num_inputs});
         }
-        const std::size_t slots = program().assign_slots(program().steps()).kinds.size();
+        const std::size_t slots = program().assign_slots(program().fuse()).kinds.size();
         const std::size_t row_bytes = 4 * (slots + 2) * widest, positions = input.height * input.width;
         largest_ = std::max(largest_, (16 + best_.threads) * (positions + 32) * (input.time_steps + 16) * row_bytes);
         expect(best_.engine->buffer_bytes() <= largest_);

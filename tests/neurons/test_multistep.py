@@ -184,14 +184,14 @@ def test_native_equals_reference_across_blocks_and_threads(size: int, dtype) -> 
         ("current", (12,), "[time_steps, size]"),
     ],
 )
-def test_the_binding_refuses_wrong_arrays(name: str, shape: tuple, expected: str) -> None:
+def test_the_binding_raises_for_wrong_arrays(name: str, shape: tuple, expected: str) -> None:
     arrays = {"current": (3, 4), "spikes": (3, 4), "membrane": (3, 4), "voltage": (4,)} | {name: shape}
     arrays = {key: np.zeros(size, np.float32) for key, size in arrays.items()}
     with mistake(ValueError, name, expected, list(shape)):
         _native.lif_forward(**arrays, initial=None, gain=0.5, leak=1.0, v_threshold=1.0, v_reset=0.0)
 
 
-def test_the_binding_refuses_an_unknown_surrogate() -> None:
+def test_the_binding_raises_for_an_unknown_surrogate() -> None:
     rows, row = np.zeros((3, 4), np.float32), np.zeros(4, np.float32)
     with mistake(ValueError, "surrogate", '"step"'):
         _native.lif_backward(rows, None, rows, None, rows.copy(), row, 0.5, 1.0, 1.0, 0.0, "step", 4.0)

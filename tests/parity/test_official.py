@@ -174,7 +174,7 @@ def test_zero_is_no_default(argument: str) -> None:
 
 @given(position=st.integers(0, 4000), value=st.integers(0, 255))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_pickle_is_refused_in_a_sentence(tmp_path: Path, position: int, value: int) -> None:
+def test_a_damaged_pickle_is_rejected_with_a_message(tmp_path: Path, position: int, value: int) -> None:
     """Bytes of the pickle inside the archive, changed one at a time; its checksum is made anew."""
     path = tmp_path / "damaged.pth"
     with zipfile.ZipFile(CHECKPOINT) as source, zipfile.ZipFile(path, "w") as target:

@@ -96,14 +96,14 @@ def test_other_residual_networks_are_not_taken_for_these() -> None:
         sf.from_official(state | {"fc.weight": torch.ones(10, 4)})
 
 
-def test_names_that_differ_in_wrappers_alone_are_refused() -> None:
+def test_names_that_differ_in_wrappers_alone_raise() -> None:
     state = official("SEW-ResNet", specimen(shrunk("sew_resnet_18_imagenet")))
     with file_error(STATE_DICT, "unfit", "module."):
         sf.from_official(state | {"layer1.0.conv1.module.0.weight": state["layer1.0.conv1.0.weight"]})
 
 
 @pytest.mark.parametrize(("title", "preset"), [CASES[0], CASES[2], CASES[4]])
-def test_a_checkpoint_that_lacks_a_tensor_or_has_one_more_is_refused(title: str, preset: str) -> None:
+def test_a_checkpoint_that_lacks_a_tensor_or_has_one_more_raises(title: str, preset: str) -> None:
     state = official(title, specimen(shrunk(preset, image_size=64)))
     for name in state:
         with mistake(FileError, path=Path(STATE_DICT)):

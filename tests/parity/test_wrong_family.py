@@ -18,7 +18,7 @@ WITHOUT_HEADS = ("sew_resnet_add",)
 
 
 @pytest.mark.parametrize("name", IN_PACKAGE)
-def test_a_preset_of_another_family_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_preset_of_another_family_raises(name: str, tmp_path: Path) -> None:
     golden = load_golden(name)
     heads = {} if name in WITHOUT_HEADS else {"num_heads": golden.num_heads}
     path = tmp_path / "model_best.pth.tar"

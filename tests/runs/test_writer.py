@@ -20,7 +20,7 @@ from spikformer.models import Spikformer, load
 from spikformer.runs.writer import RunWriter
 
 
-def test_a_folder_that_holds_a_run_is_refused(folder: RunWriter) -> None:
+def test_a_folder_that_holds_a_run_raises(folder: RunWriter) -> None:
     describe(folder)
     keep_state(folder)
     with file_error(folder.path, "unfit", "--resume", "--overwrite"):

@@ -1,4 +1,4 @@
-"""A recipe refuses what it cannot mean, and survives JSON."""
+"""A recipe raises for what it cannot mean, and survives JSON."""
 
 import json
 from dataclasses import fields, replace
@@ -116,7 +116,7 @@ def test_nothing_may_be_missing_or_added_or_misspelt() -> None:
 
 @pytest.mark.parametrize("name", ["architecture", "model", "augmentation", "preprocessing"])
 @pytest.mark.parametrize("value", [None, 3, "x", {"flux": 1}, [1]])
-def test_parts_that_are_none_are_refused(name: str, value: object) -> None:
+def test_parts_that_are_none_raise(name: str, value: object) -> None:
     with mistake(ValueError) as caught:
         Recipe.from_dict({**Recipe().to_dict(), name: value})
     assert len(str(caught.value)) < 500

@@ -139,7 +139,7 @@ def test_weights_of_another_precision_are_converted() -> None:
 
 
 @pytest.mark.parametrize("overrides", [{"embed_dim": 32}, {"embed_dim": 32, "neuron": "plif"}], ids=str)
-def test_nothing_in_common_is_refused_and_nothing_is_changed(overrides: dict) -> None:
+def test_nothing_in_common_is_rejected_and_nothing_is_changed(overrides: dict) -> None:
     """Counters and time constants fit any model, and are not enough."""
     source = build(1, **({"neuron": "plif"} if "neuron" in overrides else {}))
     model = build(2, **overrides)

@@ -1,4 +1,4 @@
-"""The state of a run: to the bit, whole or not at all, and anything else refused in a sentence."""
+"""The state of a run: to the bit, whole or not at all, and anything else raises an error with a message."""
 
 import errno
 import json
@@ -205,7 +205,7 @@ def test_a_scaler_that_cannot_be(saved: Path, tmp_path: Path, change: dict) -> N
         load_state(tmp_path / "state.safetensors")
 
 
-def test_a_newer_format_is_refused(saved: Path, tmp_path: Path) -> None:
+def test_a_newer_format_raises(saved: Path, tmp_path: Path) -> None:
     tensors, metadata = contents(saved)
     save_file(tensors, tmp_path / "state.safetensors", metadata | {"format_version": "2"})
     with file_error(tmp_path / "state.safetensors", "unsupported", "'2'", 1):
@@ -230,13 +230,13 @@ def test_a_damaged_file_never_crashes(saved: Path, tmp_path: Path, data: st.Data
         content[data.draw(st.integers(0, header))] = data.draw(st.integers(0, 255))
     path = tmp_path / "damaged.safetensors"
     path.write_bytes(bytes(content))
-    with suppress(ValueError):  # refused in a sentence; any other exception fails the test
+    with suppress(ValueError):  # an error message; any other exception fails the test
         assert isinstance(resume(path), Spikformer)  # or the damage was harmless
 
 
 @given(text=st.binary(max_size=400))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_are_refused(tmp_path: Path, text: bytes) -> None:
+def test_any_bytes_raise(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "bytes.safetensors"
     path.write_bytes(text)
     with mistake(FileError, path=path) as caught:
@@ -260,7 +260,7 @@ def test_any_bytes_are_refused(tmp_path: Path, text: bytes) -> None:
     ],
     ids=["weight", "average", "extra", "shape", "moment", "step", "dtype", "moment_dtype", "no_moment", "no_step"],
 )
-def test_tensors_that_do_not_fit_are_refused(saved: Path, tmp_path: Path, change) -> None:
+def test_tensors_that_do_not_fit_raise(saved: Path, tmp_path: Path, change) -> None:
     tensors, metadata = contents(saved)
     change(tensors)
     save_file(tensors, tmp_path / "state.safetensors", metadata)
@@ -271,7 +271,7 @@ def test_tensors_that_do_not_fit_are_refused(saved: Path, tmp_path: Path, change
 @pytest.mark.parametrize(
     "overrides", [{"depth": 1}, {"embed_dim": 32}, {"num_classes": 3}, {"neuron": "plif"}], ids=str
 )
-def test_another_model_is_refused(saved: Path, overrides: dict) -> None:
+def test_another_model_raises(saved: Path, overrides: dict) -> None:
     model = sf.create_model("spikformer_tiny_digits", **overrides)
     with file_error(saved, "unfit"):
         load_state(saved).restore(model, build_optimiser(model, 0.0), None)

@@ -1,4 +1,4 @@
-"""Training: it learns, it is repeatable, it goes on where it stopped, and a refactor keeps the recorded curve."""
+"""Training: it learns, it is repeatable, it resumes where it stopped, and a refactor keeps the recorded curve."""
 
 import copy
 import json

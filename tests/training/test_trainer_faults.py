@@ -60,7 +60,7 @@ def test_strict_training_stops_at_a_damaged_photograph(make_trainer, photographs
         list(trainer.run())
 
 
-def test_wrong_batches_are_refused(make_trainer) -> None:
+def test_wrong_batches_raise(make_trainer) -> None:
     with field_error("batch_size", 512, "digits", 128):
         make_trainer(batch_size=512)
     with field_error("batch_size", 64, "1 × 3"):

@@ -1,8 +1,8 @@
 """What the authors' code computes on small random networks, in float64: the reference for parity.
 
 A recording holds input, weights, logits, spike counts, loss and gradients. In a folder of them, those of Spikformer's
-three variants are at its top, those of other networks at its top or in `family`. Of these, the package has one for each
-architecture, without the gradients of most matrices, made from a folder of whole ones by
+three variants are at its top, those of other networks at its top or in `family`. Of these, the package has seven, of
+most other architectures, without the gradients of most matrices, made from a folder of whole ones by
 
     python -c "from spikformer.analysis.golden import shorten; shorten('../shared/golden')"
 """

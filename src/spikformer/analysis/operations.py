@@ -99,7 +99,7 @@ def _count_attention(name: str, mixing: Any, query: Tensor) -> LayerOperations:
     keys_first: dict[Runtime, bool] = {"torch": False, "engine": False}
     if not mixing.softmax:  # which needs Q Kᵀ
         products["key_value_first"] = (num_tokens * embed_dim * head_dim,) * 2
-        # The engine's Kᵀ V runs by events, so that it pays off earlier: kernels/engine/attention.cpp.
+        # The engine's Kᵀ V runs by events, so that it pays off earlier: query_key_first of kernels/core/layout.hpp.
         keys_first = {"torch": num_tokens > head_dim, "engine": 2 * num_tokens >= head_dim}
     orders: dict[Runtime, Order] = {
         runtime: "key_value_first" if first else "query_key_first" for runtime, first in keys_first.items()

@@ -93,14 +93,14 @@ def _escape_in_streams_and_logs() -> None:
     """A letter that the terminal's encoding lacks becomes an escape, as do control characters in log messages."""
     import logging
 
-    from spikformer.cli.console import one_line, printable
+    from spikformer.cli.console import escaped, one_line
 
     class Printable(logging.Formatter):
         def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
             return one_line(super().formatMessage(record))
 
         def format(self, record: logging.LogRecord) -> str:
-            return printable(super().format(record))
+            return escaped(super().format(record))
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

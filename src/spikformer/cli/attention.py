@@ -37,9 +37,9 @@ class Options:
     data: Path | None = None
     """Folder or archive with the data set's files, by default where the run found them; not needed with --files."""
     split: Literal["train", "validation", "test"] = "test"
-    """Which part of the data."""
+    """Which split of the data."""
     samples: tuple[int, ...] = ()
-    """Places of samples in the split, from 0 on; by default four of different classes."""
+    """Places of samples in the split, counted from 0; by default four of different classes."""
     files: tuple[Path, ...] = ()
     """Pictures or recordings to look at, instead of samples."""
     block: int | None = None
@@ -69,12 +69,12 @@ def run(options: Options) -> int:
     for number, (watched, figure) in enumerate(figures, 1):
         path = output if len(figures) == 1 else output.with_stem(f"{output.stem}_{number}")
         save_figure(figure, path)
-        drawn.append({"picture": str(path), "source": watched.source, "label": watched.label, "answer": watched.answer})
+        drawn.append({"figure": str(path), "source": watched.source, "label": watched.label, "answer": watched.answer})
     if options.json:
         print(json.dumps(drawn))
         return 0
     for (watched, _), row in zip(figures, drawn, strict=True):
-        say(f"{row['picture']}: {watched.title}")
+        say(f"{row['figure']}: {watched.title}")
     if any(watched.answer is None for watched, _ in figures):
         say(SILENT)
     return 0

@@ -1,4 +1,4 @@
-"""A verb's command line in, by tyro; lines, tables and progress bars out, with the text of files made printable."""
+"""A verb's command line in, by tyro; lines, tables and progress bars out, with text of files escaped."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _LONGEST = 1000  # of an error message, in letters
 _JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
 
 
-def printable(text: str) -> str:
+def escaped(text: str) -> str:
     """Text with its control characters as escapes, so that no file can move the cursor; newlines stay."""
-    return "".join(_escaped(letter) if _is_control(letter) else letter for letter in text)
+    return "".join(_escape(letter) if _is_control(letter) else letter for letter in text)
 
 
 def one_line(text: str) -> str:
     """The same with newlines as escapes: what quotes a file or its name stays one line, and cannot forge another."""
-    return printable(text).replace("\n", "\\n")
+    return escaped(text).replace("\n", "\\n")
 
 
 def cell(text: str) -> str:
@@ -53,7 +53,7 @@ def _is_control(letter: str) -> bool:
     return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") and letter not in f"\n{_JOINERS}"
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
@@ -64,10 +64,10 @@ def shortened(message: str) -> str:
 
 
 class Terminal(Console):
-    """rich's console, through which every text is made printable."""
+    """rich's console, which escapes control characters in every text."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(printable(text), **options)
+        return super().render_str(escaped(text), **options)
 
 
 def say(line: str, *, stderr: bool = False) -> None:

@@ -21,7 +21,7 @@ from spikformer.cli.console import Measured, bar, print_table, say
 if TYPE_CHECKING:
     from spikformer.analysis.energy import Convention, EnergyReport, FirstConv
 
-_CONVENTIONS: dict[Convention, str] = {"paper": "paper", "strict": "strict", "entrywise": "entry-wise"}
+_CONVENTIONS: tuple[Convention, ...] = ("paper", "strict", "entrywise")
 _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "once"}
 
 
@@ -88,7 +88,7 @@ def _layer_table(report: EnergyReport) -> Table:
     """Energy in nanojoules, which suits a layer."""
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Layer", no_wrap=True)
-    for title in ("MACs a step", "Mean input", "Not zero", "Input", *(f"{name} nJ" for name in _CONVENTIONS.values())):
+    for title in ("MACs a step", "Mean input", "Not zero", "Input", *(f"{name} nJ" for name in _CONVENTIONS)):
         table.add_column(title, justify="right")
     for layer in report.layers:
         energies = (report.energy_pj(layer.operations(name)) / 1e3 for name in _CONVENTIONS)
@@ -108,13 +108,13 @@ def _total_table(report: EnergyReport, *, memory: bool) -> Table:
     table.add_column("Convention")
     for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN/SNN energy", *(["with memory µJ"] if memory else [])):
         table.add_column(title, justify="right")
-    for name, shown in _CONVENTIONS.items():
+    for name in _CONVENTIONS:
         for first_conv, when in _FIRST_CONV.items():
             operations, energy = report.operations(name, first_conv), report.energy_mj(name, first_conv)
             moved = [f"{1e3 * (energy + report.memory_mj(name, first_conv)):,.3f}"] if memory else []
             ratio = f"{report.twin_energy_mj / energy:.2f}" if energy else "–"
             table.add_row(
-                shown, when, f"{operations.macs:,.0f}", f"{operations.acs:,.0f}", f"{1e3 * energy:,.3f}", ratio, *moved
+                name, when, f"{operations.macs:,.0f}", f"{operations.acs:,.0f}", f"{1e3 * energy:,.3f}", ratio, *moved
             )
     moved = [f"{1e3 * (report.twin_energy_mj + report.twin_memory_mj):,.3f}"] if memory else []
     table.add_row(
@@ -133,7 +133,7 @@ def _order_note(report: EnergyReport, engine: EnergyReport) -> str:
     spiking = all(layer.binary for layer in report.layers if layer.kind == "attention")
     if not spiking or engine.attention_order == report.attention_order:
         return f"{note}{', and the compiled engine, too' if spiking else ''}."
-    energies = (f"{_CONVENTIONS[name]} {1e3 * engine.energy_mj(name):,.3f} µJ" for name in ("strict", "entrywise"))
+    energies = (f"{name} {1e3 * engine.energy_mj(name):,.3f} µJ" for name in ("strict", "entrywise"))
     theirs = ORDER_FORMULAS[engine.attention_order]
     return f"{note}; the compiled engine takes {theirs}: {', '.join(energies)}, first convolution at every step."
 

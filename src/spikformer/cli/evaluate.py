@@ -59,8 +59,8 @@ def run(options: Options) -> int:
             raise ValueError(f"--{option.replace('_', '-')} must be at least {least}, got {given}.")
     weights = weights_path(options.weights)
     name = weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
-    picture = options.confusion or output_beside(weights, f"{name}_{options.split}_confusion.png")
-    check_figure_path(picture)
+    figure = options.confusion or output_beside(weights, f"{name}_{options.split}_confusion.png")
+    check_figure_path(figure)
     model, data = open_evaluated(weights, options.data)
     count = len(data.split(options.split))
     count = count if options.max_samples is None else min(count, options.max_samples)
@@ -77,15 +77,15 @@ def run(options: Options) -> int:
             accelerator=options.accelerator,
             on_batch=advance,
         )
-    draw_confusion(found.confusion, data.class_names, picture)
+    draw_confusion(found.confusion, data.class_names, figure)
     if options.json:
-        print(json.dumps(asdict(found) | {"by_class": found.by_class, "picture": str(picture)}))
+        print(json.dumps(asdict(found) | {"by_class": found.by_class, "figure": str(figure)}))
         return 0
-    _show(found, data, picture)
+    _show(found, data, figure)
     return 0
 
 
-def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
+def _show(found: Evaluation, data: DataSet, figure: Path) -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Class", no_wrap=True)
     table.add_column("Samples", justify="right")
@@ -98,7 +98,7 @@ def _show(found: Evaluation, data: DataSet, picture: Path) -> None:
         f"top-1 {found.top1:.2%}, top-5 {found.top5:.2%}, loss {found.loss:.3f} on {found.num_samples} samples of "
         f"{data.name}",
         f"after each time step: {listed}",
-        f"confusion matrix: {picture}",
+        f"confusion matrix: {figure}",
     ]
     if found.tta_top1 is not None:
         lines.insert(1, f"top-1 {found.tta_top1:.2%} by the mean over shifted and mirrored views")

@@ -73,7 +73,7 @@ class Products:
     data: Path | None = None
     """Folder or archive with the data set's files; by default where the run found them."""
     split: Split = "test"
-    """Which part of the data."""
+    """Which split of the data."""
     max_samples: int = 64
     """How many samples at most, taken from all over the split."""
     output: Path = Path("products.png")
@@ -89,9 +89,9 @@ class _OneSample:
     data: Path | None = None
     """Folder or archive with the data set's files, by default where the run found them; not needed with --file."""
     split: Split = "test"
-    """Which part of the data."""
+    """Which split of the data."""
     sample: int = 0
-    """Its place in the split, from 0 on."""
+    """Its place in the split, counted from 0."""
     file: Path | None = None
     """A picture or recording, instead of a sample."""
 
@@ -149,7 +149,7 @@ def run(options: Surrogate | Curves | Products | Raster | Events) -> int:
     for path, figure in figures.items():
         save_figure(figure, path)
     if options.json:
-        print(json.dumps({"pictures": [str(path) for path in figures]}))
+        print(json.dumps({"figures": [str(path) for path in figures]}))
         return 0
     for path in figures:
         say(f"Drew {path}")

@@ -48,12 +48,12 @@ def run(options: Options) -> int:
         firing = measure_firing(model, samples, advance)
     if not firing.outputs:
         raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")
-    pictures = draw_firing(firing, output)
+    figures = draw_firing(firing, output)
     if options.json:
-        print(json.dumps(_to_dict(firing) | {"pictures": [str(path) for path in pictures]}))
+        print(json.dumps(_to_dict(firing) | {"figures": [str(path) for path in figures]}))
         return 0
     print_table(_table(firing))
-    where = f"{firing.num_samples} samples of {data.name}, {options.split}; drawn in {', '.join(map(str, pictures))}"
+    where = f"{firing.num_samples} samples of {data.name}, {options.split}; drawn in {', '.join(map(str, figures))}"
     say(where)
     return 0
 

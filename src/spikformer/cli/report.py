@@ -18,7 +18,7 @@ import tyro
 from spikformer.cli.console import bar, say
 
 if TYPE_CHECKING:
-    from spikformer.visualise.report import Run
+    from spikformer.visualise.report import ReportedRun
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Options:
     output: Path | None = None
     """The page; RUN/report.html by default, report.html for several runs."""
     split: Literal["train", "validation", "test"] = "test"
-    """Which part of the data to measure on."""
+    """Which split of the data to measure on."""
     samples: int = 6
     """Inputs whose attention is shown, of as many classes as can be; 0 shows none."""
     max_samples: int = 512
@@ -38,7 +38,7 @@ class Options:
     batch_size: int = 128
     """Samples at a time."""
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-    """Where to compute; auto takes a GPU if there is one."""
+    """Where to compute; auto uses a GPU if there is one."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -103,7 +103,7 @@ def _named(runs: Sequence[Path]) -> Iterator[tuple[Path, str]]:
         yield path, "/".join(own)
 
 
-def _figures(run: Run) -> dict[str, object]:
+def _figures(run: ReportedRun) -> dict[str, object]:
     """What the page says of a run, for machines."""
     accuracy = {weights.kind: weights.accuracy for weights in run.weights}
     return {

@@ -131,7 +131,7 @@ def run(command: Command) -> int:
     reported: list[Event] = []
 
     def report(event: Event) -> None:
-        """On rank 0 alone, so that one process speaks for all."""
+        """Called on rank 0 alone."""
         if isinstance(event, Started | Finished):
             reported.append(event)
         if line is not None:

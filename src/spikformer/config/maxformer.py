@@ -21,7 +21,7 @@ class MaxFormerConfig(HierarchicalConfig):
     """
 
     mixer_kernels: tuple[int, ...] = (0, 3)
-    """Of each stage but the last, the kernel of the depth-wise convolution that mixes its tokens; 0 is none."""
+    """Of each stage but the last, the kernel of the depthwise convolution that mixes its tokens; 0 is none."""
     initialisation: Initialisation = choice("head", get_args(Initialisation))
 
     def __post_init__(self) -> None:

@@ -151,7 +151,7 @@ class NetworkConfig:
 
     @property
     def fewest_tensors(self) -> int:
-        """A bound on the tensors of a network from below, known before it is built: of a file that means harm, too."""
+        """A lower bound on the number of tensors of a network, known before it is built, for a malicious file, too."""
         return 1
 
     def miniature(self) -> Self:

@@ -1,4 +1,4 @@
-"""From which density on is a dense product cheaper than adding events? Measured once per machine, and kept.
+"""The density above which a dense product is cheaper than adding events. Measured once per machine, and kept.
 
 The executor itself is timed, on one core: a program with one product of a typical size, once by events and once
 densely, at rising densities, for half a second or so for each kind of product. The threshold depends on the kind of
@@ -54,7 +54,7 @@ def density_thresholds(instructions: str, time_steps: int) -> tuple[float, ...]:
 def measure_threshold(kind: str, instructions: str, steps: int) -> float:
     """The density at which both ways take the same time, as if it grew along a line between two that were measured.
 
-    A slow instruction set runs out of time before that: then the line goes on from the last one, because events take
+    A slow instruction set runs out of time before that: then the line continues from the last one, because events take
     time in proportion to their number.
     """
     engine = build_engine(_program(kind), 1, instructions)

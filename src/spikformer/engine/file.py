@@ -17,7 +17,7 @@ import numpy as np
 
 from spikformer.card import read_card
 from spikformer.config import NetworkConfig
-from spikformer.engine.lowering import architecture_of, config_of
+from spikformer.engine.lowering import architecture_name, config_of
 from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
 from spikformer.engine.program import Compiled, Program
 from spikformer.errors import FieldError, FileError, field_of, shown
@@ -43,7 +43,7 @@ def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "program": json.dumps(described),
-        "architecture": "" if compiled.config is None else architecture_of(compiled.config),
+        "architecture": "" if compiled.config is None else architecture_name(compiled.config),
         "config": json.dumps(compiled.config and compiled.config.to_dict()),
         "card": json.dumps(compiled.card.to_dict()),
         "density_threshold": json.dumps(compiled.density_threshold),

@@ -1,7 +1,9 @@
-"""From a picture or a recording to a class name, through the preprocessing of the network's card. Needs no torch.
+"""From a picture or a recording to a class name, through the preprocessing of the network's card.
 
-for answer in engine.predict(["cat.jpg", "dog.png"]):
-print(answer.source, answer.class_name, answer.probability)
+    for answer in engine.predict(["cat.jpg", "dog.png"]):
+        print(answer.source, answer.class_name, answer.probability)
+
+Needs no torch.
 """
 
 from __future__ import annotations

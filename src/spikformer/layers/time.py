@@ -64,7 +64,7 @@ class Stream:
         self._after: list[Tensor] = []
 
     def fire(self, neuron: SpikingNeuron, current: Tensor) -> Tensor:
-        """Spikes [T, …] of a neuron that goes on from its voltage."""
+        """Spikes [T, …] of a neuron that continues from its voltage."""
         voltage = None
         if self._before is not None:
             voltage = next(self._before, None)

@@ -24,7 +24,7 @@ class HierarchicalNaming(Naming):
     downsampling: Mapping[str, str] = field(default_factory=dict)
     """Parts of "patch_embed2" and "patch_embed3"."""
     has_mixers: bool = False
-    """Whether stages but the last may have depth-wise convolutions."""
+    """Whether stages but the last may have depthwise convolutions."""
     depths: tuple[int, ...] = ()
     """Blocks of each stage, of a checkpoint's: ours are counted through all stages."""
 

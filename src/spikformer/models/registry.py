@@ -1,6 +1,6 @@
 """Architectures and models by name.
 
-A file in `models/` registers its architecture; everybody else asks here, and knows the interface of `base` alone.
+A file in `models/` registers its architecture; other code looks it up here, and knows the interface of `base` alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Neurons as modules: they hold parameters, never state.
+"""Neurons as modules.
 
-spikes = neuron(current)                                        from rest; currents and spikes are [T, …]
-spikes, voltage = neuron(current, voltage, return_state=True)   from a voltage […] that an earlier call returned
+    spikes = neuron(current)                                        from rest; currents and spikes are [T, …]
+    spikes, voltage = neuron(current, voltage, return_state=True)   from a voltage […] that an earlier call returned
+
+They hold parameters, never state.
 """
 
 from __future__ import annotations

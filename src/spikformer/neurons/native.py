@@ -1,4 +1,4 @@
-"""The multi-step neuron on the native core (kernels/lif.cpp); `reference` is its twin, call for call."""
+"""The multi-step neuron on the native core (kernels/core/lif.cpp); `reference` is its twin, call for call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All time steps of a neuron, forward and backward, in plain PyTorch: the readable twin of kernels/lif.cpp.
+"""All time steps of a neuron, forward and backward, in plain PyTorch: the readable twin of kernels/core/lif.cpp.
 
     ∂L/∂H[t] = ∂L/∂S[t] · Θ'(H[t] − V_th) + ∂L/∂V[t] · ∂V[t]/∂H[t]
     ∂L/∂X[t] = gain · ∂L/∂H[t]             ∂L/∂V[t−1] = (1 − gain · leak) · ∂L/∂H[t]

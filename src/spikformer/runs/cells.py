@@ -1,8 +1,10 @@
-"""The folder of an ablation: its cells, each a run folder with the settings it must have.
+"""The folder of an ablation and its cells.
 
-ablation.json            what all cells share, besides the settings that each keeps
-ablation.csv png svg     how it stands, written after every cell
-VARIANT/seed_N/          a cell: a run folder, with log.txt and, once it has ended, cell.json
+    ablation.json            what all cells share, besides the settings that each keeps
+    ablation.csv png svg     how it stands, written after every cell
+    VARIANT/seed_N/          a cell: a run folder, with log.txt and, once it has ended, cell.json
+
+A cell is a run folder with the settings it must have.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""What a run leaves behind: one folder, every file of it whole at any moment.
+"""What a run leaves behind: one folder.
 
-recipe.json           every setting, as resolved, and the data
-environment.json      versions, machine, command
-metrics.csv           a row for each epoch
-tensorboard/          the same, for TensorBoard
-curves.png            the same, drawn
-last.safetensors      weights after the last finished epoch
-best.safetensors      weights of the epoch with the best validation accuracy
-state.safetensors     everything that resuming needs
-results.json          accuracies of last and best, once training has ended
+    recipe.json           every setting, as resolved, and the data
+    environment.json      versions, machine, command
+    metrics.csv           a row for each epoch
+    tensorboard/          the same, for TensorBoard
+    curves.png            the same, drawn
+    last.safetensors      weights after the last finished epoch
+    best.safetensors      weights of the epoch with the best validation accuracy
+    state.safetensors     everything that resuming needs
+    results.json          accuracies of last and best, once training has ended
+
+Every file of it is whole at any moment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a long command needs of its process: a folder for itself, a calm end on signals, its number of threads."""
+"""What a long command needs of its process: a folder for itself, and a clean stop on signals."""
 
 from __future__ import annotations
 

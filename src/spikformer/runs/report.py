@@ -22,11 +22,11 @@ from spikformer.io import read_json
 from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
-from spikformer.runs.folder import Run as RunFolder
+from spikformer.runs.folder import Run
 from spikformer.runs.measure import Watched, attention_maps, batches, choose_samples, watch_samples
 from spikformer.runs.trained import load_trained, open_data
 from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
-from spikformer.visualise.report import Run, Sample, Weights
+from spikformer.visualise.report import ReportedRun, Sample, Weights
 
 History = list[dict[str, float]]
 
@@ -81,7 +81,7 @@ class OpenRun:
         batch_size: int,
         device: torch.device,
         on_samples: Callable[[int], None],
-    ) -> Run:
+    ) -> ReportedRun:
         """Everything about this run. `on_samples` gets the number of samples measured."""
         found = {}
         for each in (self.last, self.best) if self.best else (self.last,):
@@ -95,7 +95,7 @@ class OpenRun:
         watched = list(watch_samples(model, self.data, self.split, places))
         samples = [_sample(model, each) for each in watched]
         settings, recipe = self.description["settings"], self.description["recipe"]
-        return Run(
+        return ReportedRun(
             name=self.name,
             recipe=recipe,
             data=self.data.name,
@@ -137,7 +137,7 @@ def _other_network(recipe: str, config: NetworkConfig) -> str | None:
 
 def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenRun:
     """Read what a run left, and raise where its files do not fit together."""
-    folder = RunFolder(path)
+    folder = Run(path)
     if path.is_file():
         raise NotADirectoryError(f"{path} is a file; name the folder of the run, as {path.parent}.")
     if not path.is_dir():

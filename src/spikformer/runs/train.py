@@ -1,8 +1,10 @@
-"""Train a model by a recipe, in a run folder that can be resumed.
+"""Train a model by a recipe, in a run folder.
 
-run = sf.train("spikformer_tiny_digits", output="runs/digits", epochs=5, model={"time_steps": 2})
-run = sf.train("spikformer_tiny_digits", output="runs/own", model=network)
-run.weights, run.metrics, run.results
+    run = sf.train("spikformer_tiny_digits", output="runs/digits", epochs=5, model={"time_steps": 2})
+    run = sf.train("spikformer_tiny_digits", output="runs/own", model=network)
+    run.weights, run.metrics, run.results
+
+A run that was interrupted can be resumed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A policy at work on batches: order, effect of every field, reproducibility, refusals."""
+"""A policy at work on batches: order, effect of every field, reproducibility, errors."""
 
 import random as python_random
 import subprocess
@@ -286,18 +286,18 @@ def test_a_generator_goes_on_where_it_was(colour_set: DataSet) -> None:
     assert all(map(torch.equal, following, augmenter(samples, labels, resumed)))
 
 
-def test_mirror_images_are_refused_where_left_and_right_mean_something(event_set: DataSet) -> None:
+def test_mirror_images_raise_where_left_and_right_mean_something(event_set: DataSet) -> None:
     with field_error("flip", "digits_dvs", 0.5):
         Augmenter(CIFAR10_DVS, event_set)
     Augmenter(CIFAR10_DVS, replace(event_set, can_mirror=True))
 
 
-def test_operations_on_colour_are_refused_for_events(event_set: DataSet) -> None:
+def test_operations_on_colour_raise_for_events(event_set: DataSet) -> None:
     with field_error("operations", "digits_dvs", "'equalize'"):
         Augmenter(Augmentation(operations=("rotate", "equalize")), event_set)
 
 
-def test_samples_of_another_form_are_refused(colour_set: DataSet, event_set: DataSet) -> None:
+def test_samples_of_another_form_raise(colour_set: DataSet, event_set: DataSet) -> None:
     random, labels = np.random.default_rng(0), torch.zeros(2, dtype=torch.long)
     with field_error("samples", "[B, C, H, W] of uint8", "[2, 3, 24, 32] of float32"):
         Augmenter(CIFAR, colour_set)(torch.zeros(2, 3, 24, 32), labels, random)

@@ -1,4 +1,4 @@
-"""What a policy accepts, what it refuses, and that the recipes are the published ones."""
+"""What a policy accepts, what raises, and that the recipes are the published ones."""
 
 from dataclasses import asdict, replace
 from typing import Any
@@ -19,7 +19,7 @@ def test_a_misspelt_operation_is_answered_with_the_nearest_one() -> None:
         Augmentation(operations=("zzz",))
 
 
-def test_a_list_of_operations_becomes_a_tuple_and_a_bare_word_is_refused() -> None:
+def test_a_list_of_operations_becomes_a_tuple_and_a_bare_word_raises() -> None:
     assert Augmentation(operations=["rotate"]).operations == ("rotate",)
     with field_error("operations", "'rotate'"):
         Augmentation(operations="rotate")
@@ -46,7 +46,7 @@ def test_a_list_of_operations_becomes_a_tuple_and_a_bare_word_is_refused() -> No
         ("num_operations", 1.5),
     ],
 )
-def test_values_out_of_range_are_refused_in_one_sentence(field: str, value: Any) -> None:
+def test_values_out_of_range_raise(field: str, value: Any) -> None:
     with field_error(field, repr(value)):
         replace(IMAGENET, **{field: value})
 
@@ -61,7 +61,7 @@ def test_values_out_of_range_are_refused_in_one_sentence(field: str, value: Any)
         ("magnitude_std", {"operations": ("rotate",), "magnitude": None, "magnitude_std": 0.5}),
     ],
 )
-def test_values_without_an_effect_are_refused(field: str, values: dict[str, Any]) -> None:
+def test_values_without_an_effect_raise(field: str, values: dict[str, Any]) -> None:
     with field_error(field, repr(values[field]), repr(getattr(Augmentation(), field))):
         Augmentation(**values)
 

@@ -144,7 +144,7 @@ def test_all_bad_label_files_are_told(make_gestures) -> None:
 
 @given(st.text(max_size=80))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_label_file_is_read_or_refused_in_a_sentence(make_gestures, tmp_path: Path, rows: str) -> None:
+def test_any_label_file_is_read_or_rejected_with_a_message(make_gestures, tmp_path: Path, rows: str) -> None:
     folder = tmp_path / "DvsGesture" if (tmp_path / "DvsGesture").exists() else make_gestures()
     text = f"class,startTime_usec,endTime_usec\n{rows}"
     (folder / "user24_led_labels.csv").write_bytes(text.encode("utf-8", "surrogatepass"))

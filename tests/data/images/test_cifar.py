@@ -1,4 +1,4 @@
-"""CIFAR in every form it is published in; what is missing, damaged or forged is said in a sentence."""
+"""CIFAR in every form it is published in; what is missing, damaged or forged gets an error message."""
 
 import gzip
 import io
@@ -40,11 +40,11 @@ def expected_split(seeds: range, count: int, num_classes: int) -> tuple[np.ndarr
 
 
 def outcome_of(read: Callable[[], Cifar]) -> Cifar | str:
-    """What was read, or the sentence of its refusal; any other exception fails the test."""
+    """What was read, or the error message; any other exception fails the test."""
     try:
         return read()
-    except (ValueError, FileNotFoundError) as refusal:
-        return str(refusal)
+    except (ValueError, FileNotFoundError) as error:
+        return str(error)
 
 
 def assert_tiny_cifar(cifar: Cifar, which: str, num_batches: int | None = None) -> None:
@@ -147,7 +147,7 @@ def test_wrong_arguments(tiny_cifar, write_archive, tmp_path: Path) -> None:
         ([1, 2], "foreign", None, "list"),
     ],
 )
-def test_a_wrong_batch_is_refused(batch, reason, at, shown, tiny_cifar, write_folder, python2_pickle) -> None:
+def test_a_wrong_batch_is_rejected(batch, reason, at, shown, tiny_cifar, write_folder, python2_pickle) -> None:
     folder = write_folder(tiny_cifar("cifar10", "python") | {"data_batch_3": python2_pickle(batch)})
     with file_error(folder / "data_batch_3", reason, shown, at=at):
         read_cifar(folder, "cifar10")
@@ -161,14 +161,14 @@ def test_a_wrong_batch_is_refused(batch, reason, at, shown, tiny_cifar, write_fo
         (bytes(3073) + b"\x0a" + bytes(3072), "damaged", 1, 10),
     ],
 )
-def test_wrong_rows_are_refused(content, reason, at, shown, tiny_cifar, write_folder) -> None:
+def test_wrong_rows_are_rejected(content, reason, at, shown, tiny_cifar, write_folder) -> None:
     folder = write_folder(tiny_cifar("cifar10", "binary") | {"data_batch_2.bin": content})
     with file_error(folder / "data_batch_2.bin", reason, shown, at=at):
         read_cifar(folder, "cifar10")
 
 
 @pytest.mark.parametrize("names", [["a", "b"], ["a"] * 10, [str(n) for n in range(9)] + [7], "names"])
-def test_wrong_class_names_are_refused(names, tiny_cifar, write_folder, python2_pickle) -> None:
+def test_wrong_class_names_are_rejected(names, tiny_cifar, write_folder, python2_pickle) -> None:
     folder = write_folder(tiny_cifar("cifar10", "python") | {"batches.meta": python2_pickle({"label_names": names})})
     with file_error(folder / "batches.meta", "damaged", 10):
         read_cifar(folder, "cifar10")
@@ -196,7 +196,7 @@ def test_members_with_paths_that_lead_elsewhere_write_nothing(tiny_cifar, write_
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
-def test_a_link_in_place_of_a_file_is_refused(kind: bytes, tiny_cifar, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_file_is_rejected(kind: bytes, tiny_cifar, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(tiny_cifar("cifar10", "python")["data_batch_1"])
     member = tarfile.TarInfo("cifar/data_batch_1")
@@ -207,7 +207,7 @@ def test_a_link_in_place_of_a_file_is_refused(kind: bytes, tiny_cifar, tmp_path:
         read_cifar(tmp_path / "link.tar.gz", "cifar10")
 
 
-def test_a_member_twice_and_a_huge_one_are_refused(tiny_cifar, tmp_path: Path) -> None:
+def test_a_member_twice_and_a_huge_one_are_rejected(tiny_cifar, tmp_path: Path) -> None:
     content = tiny_cifar("cifar10", "python")["data_batch_1"]
     member = tarfile.TarInfo("a/data_batch_1")
     member.size = len(content)
@@ -233,7 +233,7 @@ def test_a_member_twice_and_a_huge_one_are_refused(tiny_cifar, tmp_path: Path) -
         lambda content: gzip.compress(b"not a tar"),
     ],
 )
-def test_a_damaged_archive_is_refused(damage, tiny_cifar, write_archive) -> None:
+def test_a_damaged_archive_is_rejected(damage, tiny_cifar, write_archive) -> None:
     path = write_archive(tiny_cifar("cifar10", "python"))
     path.write_bytes(damage(path.read_bytes()))
     with mistake(FileError, path=path) as caught:
@@ -243,7 +243,7 @@ def test_a_damaged_archive_is_refused(damage, tiny_cifar, write_archive) -> None
 
 @given(st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_mutated_archive_is_refused_or_read(tiny_cifar, tmp_path: Path, data: st.DataObject) -> None:
+def test_a_mutated_archive_is_rejected_or_read(tiny_cifar, tmp_path: Path, data: st.DataObject) -> None:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for file, content in tiny_cifar("cifar100", "binary").items():

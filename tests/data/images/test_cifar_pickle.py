@@ -1,4 +1,4 @@
-"""CIFAR's pickles are read; a pickle that wants anything else is refused by name, and nothing in it ever runs."""
+"""CIFAR's pickles are read; a pickle that wants anything else is rejected by name, and nothing in it ever runs."""
 
 import io
 import os
@@ -56,7 +56,7 @@ class Runs:
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
 @pytest.mark.parametrize("function", [os.system, eval, subprocess.check_output], ids=lambda function: function.__name__)
-def test_code_is_refused_by_name_and_never_runs(function: Callable, protocol: int, tmp_path: Path) -> None:
+def test_code_is_rejected_by_name_and_never_runs(function: Callable, protocol: int, tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     arguments = {
         os.system: f"touch {marker}",
@@ -120,7 +120,7 @@ def test_an_array_must_have_the_bytes_of_its_shape(python2_pickle) -> None:
             read_pickle(content.replace(shape, other), "batch")
 
 
-def test_an_array_in_another_order_or_type_is_refused() -> None:
+def test_an_array_in_another_order_or_type_is_rejected() -> None:
     for array in (np.asfortranarray(BATCH["data"]), BATCH["data"].astype(np.int8), np.array([[None, "x"]])):
         with mistake(FileError, path=Path("batch")):
             read_pickle(pickle.dumps({"data": array}, 2), "batch")
@@ -148,12 +148,12 @@ def test_repeating_a_call_or_an_instruction_takes_no_memory() -> None:
     tracemalloc.stop()
 
 
-def refusal_of(content: bytes) -> str:
-    """The sentence that refuses a pickle, or "batch" if it was read; any other exception fails the test."""
+def outcome_of(content: bytes) -> str:
+    """The error message of a pickle, or "batch" if it was read; any other exception fails the test."""
     try:
         read_pickle(content, "batch")
-    except ValueError as refusal:
-        return str(refusal)
+    except ValueError as error:
+        return str(error)
     return "batch"
 
 
@@ -164,7 +164,7 @@ def valid(python2_pickle) -> list[bytes]:
 
 @given(st.data())
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_mutated_pickle_is_refused_or_read(valid: list[bytes], data: st.DataObject) -> None:
+def test_a_mutated_pickle_is_rejected_or_read(valid: list[bytes], data: st.DataObject) -> None:
     content = bytearray(data.draw(st.sampled_from(valid)))
     for _ in range(data.draw(st.integers(1, 5))):
         place = data.draw(st.integers(0, len(content) - 1))
@@ -179,14 +179,14 @@ def test_a_mutated_pickle_is_refused_or_read(valid: list[bytes], data: st.DataOb
             del content[place : place + data.draw(st.integers(1, 4))]
         else:
             content[place:place] = content[max(0, place - 20) : place]
-    assert "batch" in refusal_of(bytes(content))
+    assert "batch" in outcome_of(bytes(content))
 
 
 @given(st.binary(max_size=80))
 @example(b"\x80\x02]q\x00h\x00a.")  # a list that holds itself
 @settings(max_examples=300, deadline=None)
-def test_garbage_is_refused_or_read(content: bytes) -> None:
-    assert "batch" in refusal_of(content)
+def test_garbage_is_rejected_or_read(content: bytes) -> None:
+    assert "batch" in outcome_of(content)
 
 
 def test_every_admitted_file_means_the_same_to_python(valid: list[bytes]) -> None:

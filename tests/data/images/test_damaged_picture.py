@@ -1,4 +1,4 @@
-"""Every broken picture is a sentence, and harms nothing else."""
+"""Every broken picture gets an error message, and harms nothing else."""
 
 import io
 import struct
@@ -41,7 +41,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_truncated_file_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "photo"
     for part in (0.8, 0.5, 0.1):
         path.write_bytes(FILES[kind][: int(len(FILES[kind]) * part)])
@@ -58,7 +58,7 @@ def test_a_truncated_file_is_refused(kind: str, tmp_path: Path) -> None:
         (FILES["png"][:60] + bytes(40) + FILES["png"][100:], "damaged"),
     ],
 )
-def test_a_broken_file_is_refused_with_the_reason(content: bytes, reason: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_rejected_with_the_reason(content: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "photo.jpg"
     path.write_bytes(content)
     with file_error(path, reason):
@@ -71,7 +71,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", [5000, 9500, 60000])  # where we mind, where Pillow warns, and where it raises
-def test_a_bomb_is_refused_before_it_goes_off(side: int, tmp_path: Path) -> None:
+def test_a_bomb_is_rejected_before_it_goes_off(side: int, tmp_path: Path) -> None:
     path = tmp_path / "bomb.png"
     path.write_bytes(png(struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0), bytes(1000)))
     with file_error(path, "too_large"):
@@ -103,7 +103,7 @@ def scratch(tmp_path_factory) -> Path:
 
 @given(st.data())
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_mutated_files_are_refused_or_read(scratch: Path, data: st.DataObject) -> None:
+def test_mutated_files_are_rejected_or_read(scratch: Path, data: st.DataObject) -> None:
     content = bytearray(FILES[data.draw(st.sampled_from(sorted(FILES)))])
     early = min(len(content), 200)  # headers are at the front, and most of what can go wrong is in them
     for _ in range(data.draw(st.integers(1, 6))):
@@ -118,7 +118,7 @@ def test_mutated_files_are_refused_or_read(scratch: Path, data: st.DataObject) -
 
 @given(st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_mutated_png_chunks_with_right_checksums_are_refused_or_read(scratch: Path, data: st.DataObject) -> None:
+def test_mutated_png_chunks_with_right_checksums_are_rejected_or_read(scratch: Path, data: st.DataObject) -> None:
     """A checksum hides most mutations from the decoder; repaired, they reach it."""
     header = bytearray(struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0))
     header[data.draw(st.integers(0, 12))] = data.draw(st.integers(0, 17))

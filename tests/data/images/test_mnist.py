@@ -1,4 +1,4 @@
-"""IDX files: every type comes back as it was written; everything else is refused before it costs memory."""
+"""IDX files: every type comes back as it was written; everything else is rejected before it costs memory."""
 
 import gzip
 import struct
@@ -94,7 +94,7 @@ def scratch(tmp_path_factory) -> Path:
 
 @given(st.binary(max_size=60) | st.binary(max_size=40).map(lambda rest: b"\0\0\x08" + rest), st.booleans())
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_garbage_is_refused_or_read(scratch: Path, content: bytes, compressed: bool) -> None:
+def test_garbage_is_rejected_or_read(scratch: Path, content: bytes, compressed: bool) -> None:
     scratch.write_bytes(gzip.compress(content) if compressed else content)
     with suppress(ValueError):
         assert read_idx(scratch).size > 0
@@ -102,7 +102,7 @@ def test_garbage_is_refused_or_read(scratch: Path, content: bytes, compressed: b
 
 @given(st.data(), st.booleans())
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_mutated_file_is_refused_or_read(scratch: Path, data: st.DataObject, compressed: bool) -> None:
+def test_a_mutated_file_is_rejected_or_read(scratch: Path, data: st.DataObject, compressed: bool) -> None:
     content = bytearray(PACKED if compressed else VALID)
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

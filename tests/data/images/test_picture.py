@@ -63,7 +63,7 @@ def test_sixteen_bits_of_colour(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])
-def test_numbers_without_a_known_white_are_refused(mode: str, tmp_path: Path) -> None:
+def test_numbers_without_a_known_white_are_rejected(mode: str, tmp_path: Path) -> None:
     values = np.full((HEIGHT, WIDTH), 1_000_000, np.int32 if mode == "I" else np.float32)
     path = saved(Image.fromarray(values), tmp_path / "picture.tif")
     with file_error(path, "damaged", 32):
@@ -175,7 +175,7 @@ def test_a_hint_works_in_every_jpeg_mode_and_changes_no_png(mode: str, tmp_path:
 
 
 @pytest.mark.parametrize("size_hint", [(0, 4), (4, -1), (4,), (1, 2, 3)])
-def test_a_wrong_hint_is_refused(size_hint, tmp_path: Path) -> None:
+def test_a_wrong_hint_is_rejected(size_hint, tmp_path: Path) -> None:
     with field_error("size_hint", size_hint):
         read_picture(saved(image(), tmp_path / "picture.jpg"), size_hint)
 

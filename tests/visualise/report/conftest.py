@@ -16,7 +16,7 @@ from spikformer.analysis.traces import LayerTraces
 from spikformer.models import Spikformer
 from spikformer.training.evaluation import Evaluation
 from spikformer.visualise.attention import BlockMaps
-from spikformer.visualise.report import Report, Run, Sample, Weights
+from spikformer.visualise.report import Report, ReportedRun, Sample, Weights
 
 STEPS = 4
 
@@ -67,10 +67,10 @@ def attended(num_blocks: int, num_steps: int) -> list[BlockMaps]:
 
 
 @pytest.fixture(scope="session")
-def make_run() -> Callable[..., Run]:
+def make_run() -> Callable[..., ReportedRun]:
     """A run of two epochs on four samples; `model` overrides the network, the rest any field of the run."""
 
-    def make(model: dict[str, Any] | None = None, events: bool = False, **fields: Any) -> Run:
+    def make(model: dict[str, Any] | None = None, events: bool = False, **fields: Any) -> ReportedRun:
         network, inputs, firing, energy = measured(events, tuple((model or {}).items()))
         pictures = inputs.transpose(0, 1).numpy() if events else (60 * inputs).byte().numpy()
         samples = [
@@ -112,14 +112,14 @@ def make_run() -> Callable[..., Run]:
             "settings": {"data_set": "digits", "seed": 7, "model": network.config.to_dict(), "augmentation": {}},
             "environment": {"torch": "2.x", "command": ["spikformer", "train", "two words"]},
         }
-        return Run(**values | fields)
+        return ReportedRun(**values | fields)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def report_of() -> Callable[..., Report]:
-    def make(*runs: Run) -> Report:
+    def make(*runs: ReportedRun) -> Report:
         return Report(runs, version="1.2.3", made="2026-02-03 04:05")
 
     return make

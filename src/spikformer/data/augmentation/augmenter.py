@@ -40,7 +40,7 @@ class Augmenter:
         """
         self._check(samples)
         samples = self._choose_frames(samples, random)
-        # The frames of a sample become its channels, so that all of them meet the same fate.
+        # The frames of a sample become its channels, so that all of them are changed alike.
         x = self.data.scale(samples).flatten(1, 2) if self.data.events else samples
         x = self._jitter(self._operate(self._flip(self._crop(x, random), random, turns), random), random)
         x = x if self.data.events else self.data.normalise(self.data.scale(x))

@@ -31,7 +31,7 @@ OPERATIONS: tuple[str, ...] = get_args(Operation)
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What may happen to training samples; nothing by default. `policies` holds the published recipes."""
+    """What may happen to training samples; nothing by default. Those of published recipes are below."""
 
     flip: float = 0.0
     """Probability of a mirror image."""

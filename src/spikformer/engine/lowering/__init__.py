@@ -6,7 +6,7 @@ from spikformer.engine.lowering.max_resnet import lower_max_resnet
 from spikformer.engine.lowering.maxformer import lower_maxformer
 from spikformer.engine.lowering.qkformer import lower_ms_qkformer, lower_qkformer
 from spikformer.engine.lowering.registry import (
-    architecture_of,
+    architecture_name,
     config_of,
     from_model,
     from_weights,
@@ -21,7 +21,7 @@ from spikformer.engine.lowering.spikingformer import lower_spikingformer
 __all__ = [
     "Arrays",
     "Layers",
-    "architecture_of",
+    "architecture_name",
     "config_of",
     "from_model",
     "from_weights",

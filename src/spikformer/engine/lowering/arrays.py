@@ -90,7 +90,7 @@ class Arrays:
         return self._folded(name, f"{name}.conv", weights.transpose(0, 2, 3, 1))
 
     def depthwise(self, name: str, channels: int, kernel: int) -> Folded:
-        """Weights [kernel, kernel, channels] and bias of a depth-wise convolution and the norm after it."""
+        """Weights [kernel, kernel, channels] and bias of a depthwise convolution and the norm after it."""
         weights = self.take(f"{name}.conv.weight", channels, 1, kernel, kernel)
         folded, bias = self._folded(name, f"{name}.conv", weights[:, 0])
         return np.ascontiguousarray(folded.transpose(1, 2, 0)), bias

@@ -1,4 +1,4 @@
-"""Max-Former as a program: depth-wise convolutions of spikes in early stages, attention in the last, membranes."""
+"""Max-Former as a program: depthwise convolutions of spikes in early stages, attention in the last, membranes."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def config_of(architecture: str, fields: Mapping[str, Any]) -> NetworkConfig:
     return _lowering(architecture).config_type.from_dict(fields)
 
 
-def architecture_of(config: NetworkConfig) -> str:
+def architecture_name(config: NetworkConfig) -> str:
     """The name of the architecture whose config this is."""
     for name, lowering in _LOWERINGS.items():
         if type(config) is lowering.config_type:
@@ -67,7 +67,7 @@ def architecture_of(config: NetworkConfig) -> str:
 
 def lower(config: NetworkConfig, arrays: Arrays) -> Program:
     """The program of a trained network; an array that no op reads raises ValueError."""
-    program = _lowering(architecture_of(config)).lower(config, arrays)
+    program = _lowering(architecture_name(config)).lower(config, arrays)
     arrays.check_used()
     return program
 

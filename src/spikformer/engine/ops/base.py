@@ -27,7 +27,7 @@ MAX_COUNT = 255
 MAX_INPUTS = 65_536
 """Inputs of one output of a product, each neighbour's channels padded to whole words of 64 bits: events are 16 bits."""
 MAX_CONSTANT = 1e6
-"""Of a neuron's constants and attention's scale; what is beyond is a mistake, or a file that means harm."""
+"""Of a neuron's constants and attention's scale; what is beyond is a mistake, or a malicious file."""
 MAX_SUM = 1e24
 """Of a product, were all its inputs 1: far below float32's largest, so that no engine answers with NaN or infinity."""
 MAX_ATTENTION = 2**24
@@ -88,7 +88,7 @@ def expect(holds: bool, problem: str, field: str = "op") -> None:
 
 @dataclass(frozen=True, eq=False)
 class Op(ABC):
-    """One step of a program. `infer` says what its output is, and raises ValueError where the inputs do not fit."""
+    """One op of a program. `infer` says what its output is, and raises ValueError where the inputs do not fit."""
 
     name: str
     inputs: tuple[int, ...]

@@ -21,11 +21,11 @@ from markupsafe import Markup
 from spikformer.errors import FileError
 from spikformer.io import write_atomically
 from spikformer.visualise.report import drawing, wording
-from spikformer.visualise.report.content import Report, Run, Sample, Weights
+from spikformer.visualise.report.content import Report, ReportedRun, Sample, Weights
 
 __all__ = [
     "Report",
-    "Run",
+    "ReportedRun",
     "Sample",
     "Weights",
     "check_report_path",

@@ -56,7 +56,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """One run: what it was, and all that was measured on its weights."""
 
     name: str
@@ -129,7 +129,7 @@ class Run:
 class Report:
     """Everything on one page."""
 
-    runs: Sequence[Run]
+    runs: Sequence[ReportedRun]
     version: str
     """Of the software that measured."""
     made: str

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from spikformer.analysis.firing import FiringReport
 from spikformer.analysis.traces import LayerTraces, evenly
-from spikformer.visualise.report.content import Run, Sample
+from spikformer.visualise.report.content import ReportedRun, Sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,14 +44,14 @@ class RunDrawings:
     events: Drawing | None
 
 
-def draw_curves_of(runs: Sequence[Run], name: str = "curves") -> Drawing:
+def draw_curves_of(runs: Sequence[ReportedRun], name: str = "curves") -> Drawing:
     """Curves on common axes."""
     from spikformer.visualise.accuracy import curves_figure
 
     return _as_drawing(curves_figure({run.name: run.history for run in runs}), name)
 
 
-def draw_run(run: Run, prefix: str = "") -> RunDrawings:
+def draw_run(run: ReportedRun, prefix: str = "") -> RunDrawings:
     """All figures of a run; `prefix` tells their ids from those of other runs on the page."""
     from spikformer.visualise.accuracy import confusion_figure
 
@@ -126,7 +126,7 @@ def draw_membranes(traces: LayerTraces, name: str = "membranes") -> Drawing:
     return _as_drawing(membrane_figure(*drawn), name)
 
 
-def draw_events(run: Run, name: str = "events") -> Drawing:
+def draw_events(run: ReportedRun, name: str = "events") -> Drawing:
     """The first sample, and what the stem fired at it."""
     from spikformer.visualise.firing import events_and_spikes_figure
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from spikformer.analysis.energy import Convention
 from spikformer.analysis.operations import ORDER_FORMULAS, Order
 from spikformer.validation import SILENT
-from spikformer.visualise.report.content import Report, Run
+from spikformer.visualise.report.content import Report, ReportedRun
 
 Bar = tuple[str, float, str]
 """A row of a bar list: its name, its share, and a remark."""
@@ -42,7 +42,7 @@ def overview(report: Report) -> str:
     )
 
 
-def summary(run: Run) -> str:
+def summary(run: ReportedRun) -> str:
     """A summary of the run."""
     by_paper, twin = run.energy.energy_mj("paper"), run.energy.twin_energy_mj
     steps = "one time step" if run.time_steps == 1 else f"{run.time_steps} time steps"
@@ -60,7 +60,7 @@ def summary(run: Run) -> str:
     )
 
 
-def _other(run: Run) -> str:
+def _other(run: ReportedRun) -> str:
     if run.best is None:
         return " after its last epoch"
     if run.best.epoch == run.last.epoch:
@@ -68,12 +68,12 @@ def _other(run: Run) -> str:
     return f" in the epoch that was best on validation, and on {percent(run.last.accuracy)} after the last"
 
 
-def warning(run: Run) -> str | None:
+def warning(run: ReportedRun) -> str | None:
     """What the reader must know before anything else: a silent network."""
     return SILENT if run.evaluation.silent else None
 
 
-def progress(run: Run) -> str | None:
+def progress(run: ReportedRun) -> str | None:
     """A note on a run that has not finished."""
     if run.finished:
         return None
@@ -83,7 +83,7 @@ def progress(run: Run) -> str | None:
     )
 
 
-def confusions(run: Run, most: int = 3) -> list[tuple[str, str, int]]:
+def confusions(run: ReportedRun, most: int = 3) -> list[tuple[str, str, int]]:
     """The most frequent confusions: class, answer, number of samples."""
     names = run.class_names
     wrong = [
@@ -96,7 +96,7 @@ def confusions(run: Run, most: int = 3) -> list[tuple[str, str, int]]:
     return [(names[label], names[answer], number) for number, label, answer in wrong[:most]]
 
 
-def class_bars(run: Run) -> list[Bar]:
+def class_bars(run: ReportedRun) -> list[Bar]:
     """Every class that has samples, in order."""
     rows = zip(run.class_names, run.evaluation.by_class, run.evaluation.confusion, strict=True)
     return [
@@ -106,7 +106,7 @@ def class_bars(run: Run) -> list[Bar]:
     ]
 
 
-def extremes(run: Run, most: int = 3) -> str:
+def extremes(run: ReportedRun, most: int = 3) -> str:
     """The best and the worst classes."""
     bars = class_bars(run)
     shares = [share for _, share, _ in bars]
@@ -121,14 +121,14 @@ def extremes(run: Run, most: int = 3) -> str:
     return f"Best: {named(max(shares))}. Worst: {named(min(shares))}."
 
 
-def step_bars(run: Run) -> list[Bar]:
+def step_bars(run: ReportedRun) -> list[Bar]:
     """Every time step, and in percentage points what it adds to the one before."""
     shares = run.evaluation.after_steps
     gains = ["", *(f"{100 * (later - sooner):+.2f}" for sooner, later in pairwise(shares))]
     return [(f"step {step}", share, gain) for step, (share, gain) in enumerate(zip(shares, gains, strict=True), 1)]
 
 
-def map_legend(run: Run) -> str:
+def map_legend(run: ReportedRun) -> str:
     """What is bright in the maps of a run's samples, block by block."""
     kinds = {block.shown for sample in run.samples for block in sample.attention}
     sentences = ["Means over heads, each map scaled to its own maximum."]
@@ -142,7 +142,7 @@ def map_legend(run: Run) -> str:
     return " ".join(sentences)
 
 
-def configuration(run: Run) -> list[tuple[str, Mapping[str, Any]]]:
+def configuration(run: ReportedRun) -> list[tuple[str, Mapping[str, Any]]]:
     """Tables of settings, by their titles."""
     settings = dict(run.settings)
     inner = {name: settings.pop(name, {}) for name in ("model", "augmentation")}
@@ -171,13 +171,13 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def table_energy(run: Run) -> Callable[[float], str]:
+def table_energy(run: ReportedRun) -> Callable[[float], str]:
     """How to write the energies of a run's tables, which are to be compared."""
     spent = [run.energy.energy_mj(convention) for convention in CONVENTIONS]
     return energy_in(max(*spent, run.energy.twin_energy_mj))
 
 
-def layer_unit(run: Run) -> tuple[str, float]:
+def layer_unit(run: ReportedRun) -> tuple[str, float]:
     """A unit for the energy of layers, and its picojoules: small enough that frugal layers have digits, too."""
     audit = run.energy
     spent = [audit.energy_pj(layer.operations(kind)) for layer in audit.layers for kind in CONVENTIONS]

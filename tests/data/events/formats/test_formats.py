@@ -33,8 +33,8 @@ def read_or_message(path):
         return None, str(error)
 
 
-def assert_read_or_refused(path) -> None:
-    """Either a sound recording or a ValueError of one sentence that names the file; nothing else."""
+def assert_read_or_rejected(path) -> None:
+    """Either a sound recording or a ValueError that names the file; nothing else."""
     recording, message = read_or_message(path)
     if recording is None:
         assert message.startswith(str(path))
@@ -88,7 +88,7 @@ def test_fuzz_damaged_files(data, format_name, writers, some_rows, scratch):
     content += data.draw(st.binary(max_size=20))
     path = scratch / f"damaged{written.ending}"
     path.write_bytes(content)
-    assert_read_or_refused(path)
+    assert_read_or_rejected(path)
 
 
 @quickly
@@ -109,10 +109,10 @@ def test_fuzz_damaged_files(data, format_name, writers, some_rows, scratch):
 def test_fuzz_random_bytes(content, ending, magic, scratch):
     path = scratch / f"random{ending}"
     path.write_bytes(magic + content)
-    assert_read_or_refused(path)
+    assert_read_or_rejected(path)
 
 
-def test_every_truncation_is_refused_or_ends_between_events(format_name, writers, some_rows, scratch):
+def test_every_truncation_is_rejected_or_ends_between_events(format_name, writers, some_rows, scratch):
     written = writers.formats[format_name]
     content = written.write(some_rows)
     path = scratch / f"cut{written.ending}"

@@ -1,4 +1,4 @@
-"""Events in NumPy's formats, from those who write them and from those who mean harm."""
+"""Events in NumPy's formats, from those who write them and from attackers."""
 
 import io
 import zipfile
