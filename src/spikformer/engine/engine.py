@@ -21,7 +21,7 @@ import numpy as np
 
 from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
-from spikformer.engine.anytime import AnytimeAnswers, Stepper, answer_anytime
+from spikformer.engine.anytime import AnytimeAnswers, Confidence, Stepper, answer_anytime, wanted_confidence
 from spikformer.engine.autotune import density_thresholds
 from spikformer.engine.file import read_compiled, write_compiled
 from spikformer.engine.inputs import (
@@ -152,13 +152,15 @@ class Engine:
         )
         return answer_anytime(stepper, frames, time_steps, confidence, self.resting_readout())
 
-    def predict(self, inputs: Input | Iterable[Input], *, confidence: float | None = None) -> list[Prediction]:
+    def predict(self, inputs: Input | Iterable[Input], *, confidence: Confidence | None = None) -> list[Prediction]:
         """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many.
 
-        With a confidence, an answer ends at the first step at which its probability reaches that.
+        With a confidence, an answer ends at the first step at which its probability reaches that; "card" takes the
+        one that the card stores.
         """
-        answer = None if confidence is None else lambda x: self.answer_anytime(x, confidence)
-        return predict(answer or self.forward_steps, self.resting_readout(), self.card, inputs)
+        wanted = wanted_confidence(confidence, self.card)
+        answer = self.forward_steps if wanted is None else lambda x: self.answer_anytime(x, wanted)
+        return predict(answer, self.resting_readout(), self.card, inputs)
 
     def resting_readout(self) -> np.ndarray:
         """The readout [K] of a step in which no spike reaches the head."""
