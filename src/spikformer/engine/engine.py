@@ -144,9 +144,8 @@ class Engine:
         """Answers that end at the first step at which they are sure; steps run one by one."""
         frames = as_frames(x, self.program)
         time_steps = self.program.time_steps if frames.ndim == 4 else len(frames)
-        open_size = self.program.image_size is None
         stepper = Stepper(
-            start=lambda frame: self.initial_state(len(frame), frame.shape[2:] if open_size else None),
+            start=lambda frame: self.initial_state(len(frame), None if self.program.image_size else frame.shape[2:]),
             step=self.step,
             take=lambda state, indices: take_samples(state, indices, self.program),
         )
@@ -155,11 +154,10 @@ class Engine:
     def predict(self, inputs: Input | Iterable[Input], *, confidence: Confidence | None = None) -> list[Prediction]:
         """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many.
 
-        With a confidence, an answer ends at the first step at which its probability reaches that; "card" takes the
-        one that the card stores.
+        With a confidence, or the card's, an answer ends at the first step at which its probability reaches that.
         """
-        wanted = wanted_confidence(confidence, self.card)
-        answer = self.forward_steps if wanted is None else lambda x: self.answer_anytime(x, wanted)
+        sure = wanted_confidence(confidence, self.card)
+        answer = self.forward_steps if sure is None else lambda x: self.answer_anytime(x, sure)
         return predict(answer, self.resting_readout(), self.card, inputs)
 
     def resting_readout(self) -> np.ndarray:
