@@ -123,7 +123,7 @@ def test_bench_names_the_value_that_is_wrong(option: str, value: int, engine: Pa
 
 
 def test_what_needs_weights_rejects_an_engine(engine: Path, run_here) -> None:
-    for verb in ("energy", "firing", "attention"):
+    for verb in ("anytime", "energy", "firing", "attention"):
         assert shows(run_here(verb, engine, code=2).stderr, engine)
 
 

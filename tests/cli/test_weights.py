@@ -18,6 +18,7 @@ from spikformer.runs.trained import load_answering, load_trained, open_data
 
 VERBS = [
     ("evaluate",),
+    ("anytime",),
     ("energy",),
     ("firing",),
     ("attention",),

@@ -1,5 +1,8 @@
 """Anytime inference: the same as looking at every prefix of the steps, by engines and by networks."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -85,6 +88,20 @@ def test_predictions_say_how_many_steps_they_took(digit_network) -> None:
         assert [each.num_steps for each in early] == [1] * 3
         with field_error("confidence"):
             sf.predict(network, pictures, confidence=2)
+
+
+def test_predictions_by_the_confidence_of_the_card(digit_network, tmp_path: Path) -> None:
+    pictures = [np.full((1, 8, 8), value, np.uint8) for value in (0, 100, 255)]
+    for network in (sf.compile_engine(digit_network), digit_network):
+        with field_error("confidence"):
+            sf.predict(network, pictures, confidence="card")
+    digit_network.card = replace(digit_network.card, confidence=1e-6)
+    engine = sf.compile_engine(digit_network)
+    engine.save(tmp_path / "net.engine")
+    for network in (engine, sf.load_engine(tmp_path / "net.engine"), digit_network):
+        assert [each.num_steps for each in sf.predict(network, pictures, confidence="card")] == [1] * 3
+        assert [each.num_steps for each in sf.predict(network, pictures)] == [digit_network.config.time_steps] * 3
+    assert [each.num_steps for each in engine.predict(pictures, confidence="card")] == [1] * 3
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ import spikformer as sf
 from spikformer.analysis.specimens import distinct_models, frames_for, shrunk, specimen
 from spikformer.errors import UserError
 from spikformer.io import TEMP_SUFFIX
+from spikformer.models.files import replace_card
 from spikformer.preprocessing import Preprocessing
 
 
@@ -87,6 +88,28 @@ def test_a_card_travels_with_its_model(tmp_path: Path) -> None:
     assert sf.load(tmp_path / "model.safetensors").card == other
     with field_error("class_names", 2, 10):
         sf.save(model, tmp_path / "model.safetensors", card=replace(other, class_names=("a", "b")))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_another_card_leaves_the_tensors_as_they_are(dtype: torch.dtype, tmp_path: Path, full_disk) -> None:
+    path = tmp_path / "model.safetensors"
+    model = specimen(shrunk("spikformer_tiny_digits"), torch.float32).to(dtype)
+    sf.save(model, path)
+    before, (tensors, metadata) = path.read_bytes(), contents(path)
+    card = replace(model.card, licence="MIT", confidence=0.9)
+    with full_disk(), mistake(OSError):
+        replace_card(path, card)
+    assert path.read_bytes() == before
+    replace_card(path, card)
+    assert sf.load(path).card == card
+    written, others = contents(path)
+    assert others == metadata | {"card": json.dumps(card.to_dict())}
+    assert all(torch.equal(written[name], tensor) for name, tensor in tensors.items())
+    replace_card(path, model.card)
+    assert path.read_bytes() == before
+    with field_error("class_names"):
+        replace_card(path, replace(card, class_names=("one",)))
+    assert path.read_bytes() == before
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch.compile's own, at import

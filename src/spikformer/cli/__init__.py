@@ -16,6 +16,7 @@ VERBS = {
     "ablate": "Train variants side by side with several seeds, beside the paper's",
     "evaluate": "Measure trained weights: accuracy by class and time step, confusion",
     "predict": "Say what pictures or recordings show",
+    "anytime": "Choose how sure an answer must be to end early, and measure what that saves",
     "energy": "Count what an inference costs, by every convention, layer by layer",
     "firing": "Measure how often neurons fire, and what layers read",
     "attention": "Draw what a network looks at",

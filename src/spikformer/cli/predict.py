@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.table import Table
@@ -33,8 +33,9 @@ class Options:
     """Pictures, or recordings for a model of event data; of a folder, all its files."""
     top: int = 3
     """How many classes to name, the likeliest first."""
-    confidence: float | None = None
-    """Stop at the first time step at which the likeliest class has this probability; by default, take all steps."""
+    confidence: Annotated[float | Literal["card"] | None, tyro.conf.arg(metavar="FLOAT|card")] = None
+    """Stop at the first time step at which the likeliest class has this probability; `card` takes the one that the
+    weights' card stores (see anytime --store). By default, take all steps."""
     csv: Path | None = None
     """Write a row for each file to this CSV file, besides."""
     json: bool = False
@@ -42,6 +43,7 @@ class Options:
 
 
 def run(options: Options) -> int:
+    from spikformer.engine.anytime import wanted_confidence
     from spikformer.runs.trained import load_answering
 
     if not options.files:
@@ -50,10 +52,11 @@ def run(options: Options) -> int:
         raise ValueError(f"--top must be at least 1, got {options.top}.")
     if options.csv is not None and not options.csv.parent.is_dir():  # before anything is answered
         raise FileNotFoundError(f"There is no folder {options.csv.parent} to write {options.csv.name} into.")
-    if options.confidence is not None and not 0 < options.confidence <= 1:
+    if isinstance(options.confidence, float) and not 0 < options.confidence <= 1:
         raise ValueError(f"--confidence must be a probability above 0 and at most 1, got {options.confidence:g}.")
     model = load_answering(options.weights, compile_shipped=True)
-    answers = [_answer(model, path, options.top, options.confidence) for path in _all_files(options.files)]
+    confidence = wanted_confidence(options.confidence, model.card)
+    answers = [_answer(model, path, options.top, confidence) for path in _all_files(options.files)]
     if options.json:
         print(json.dumps(answers))
     else:

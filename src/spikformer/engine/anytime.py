@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from spikformer.errors import FieldError
+from spikformer.card import ModelCard
+from spikformer.validation import check_probability
 
 State = TypeVar("State")
+Confidence: TypeAlias = float | Literal["card"]
+"""The probability at which an answer may end, or "card" for what the network's card stores."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,11 @@ class AnytimeAnswers:
     """Whether no spike reached the head in any of them, [B]."""
 
 
-def check_confidence(confidence: float) -> None:
-    if not isinstance(confidence, int | float) or isinstance(confidence, bool) or not 0 < confidence <= 1:
-        raise FieldError("confidence", f"confidence must be a probability above 0 and at most 1, got {confidence!r}.")
+def wanted_confidence(confidence: Confidence | None, card: ModelCard) -> float | None:
+    """The number that was given, or that the card stores; None for all steps."""
+    if confidence == "card":
+        return card.known_confidence
+    return None if confidence is None else check_probability("confidence", confidence)
 
 
 def answer_anytime(
@@ -53,7 +58,7 @@ def answer_anytime(
 
     With a confidence of 1, which no softmax of finite logits exceeds, nearly every sample takes all steps.
     """
-    check_confidence(confidence)
+    check_probability("confidence", confidence)
     static = frames.ndim == 4
     count = frames.shape[0 if static else 1]
     sums = np.zeros((count, len(resting)))
@@ -76,6 +81,11 @@ def answer_anytime(
     return AnytimeAnswers(sums / num_steps[:, None], num_steps, silent)
 
 
+def mean_readouts(readouts: np.ndarray) -> np.ndarray:
+    """After each step, the mean of the readouts [T, B, K] so far, as `answer_anytime` computes it."""
+    return readouts.cumsum(0, dtype=np.float64) / np.arange(1, len(readouts) + 1)[:, None, None]
+
+
 def largest_share(logits: np.ndarray) -> np.ndarray:
-    """The largest softmax probability [B] of logits [B, K]."""
-    return 1 / np.exp(logits - logits.max(1, keepdims=True)).sum(1)
+    """The largest softmax probability of logits [..., K]."""
+    return 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)

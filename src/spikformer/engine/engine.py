@@ -21,7 +21,7 @@ import numpy as np
 
 from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
-from spikformer.engine.anytime import AnytimeAnswers, Stepper, answer_anytime
+from spikformer.engine.anytime import AnytimeAnswers, Confidence, Stepper, answer_anytime, wanted_confidence
 from spikformer.engine.autotune import density_thresholds
 from spikformer.engine.file import read_compiled, write_compiled
 from spikformer.engine.inputs import (
@@ -144,21 +144,21 @@ class Engine:
         """Answers that end at the first step at which they are sure; steps run one by one."""
         frames = as_frames(x, self.program)
         time_steps = self.program.time_steps if frames.ndim == 4 else len(frames)
-        open_size = self.program.image_size is None
         stepper = Stepper(
-            start=lambda frame: self.initial_state(len(frame), frame.shape[2:] if open_size else None),
+            start=lambda frame: self.initial_state(len(frame), None if self.program.image_size else frame.shape[2:]),
             step=self.step,
             take=lambda state, indices: take_samples(state, indices, self.program),
         )
         return answer_anytime(stepper, frames, time_steps, confidence, self.resting_readout())
 
-    def predict(self, inputs: Input | Iterable[Input], *, confidence: float | None = None) -> list[Prediction]:
+    def predict(self, inputs: Input | Iterable[Input], *, confidence: Confidence | None = None) -> list[Prediction]:
         """What pictures or recordings show: files, decoded pictures uint8 [C, H, W] or recordings, one or many.
 
-        With a confidence, an answer ends at the first step at which its probability reaches that.
+        With a confidence, or the card's, an answer ends at the first step at which its probability reaches that.
         """
-        answer = None if confidence is None else lambda x: self.answer_anytime(x, confidence)
-        return predict(answer or self.forward_steps, self.resting_readout(), self.card, inputs)
+        sure = wanted_confidence(confidence, self.card)
+        answer = self.forward_steps if sure is None else lambda x: self.answer_anytime(x, sure)
+        return predict(answer, self.resting_readout(), self.card, inputs)
 
     def resting_readout(self) -> np.ndarray:
         """The readout [K] of a step in which no spike reaches the head."""

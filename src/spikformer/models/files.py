@@ -109,6 +109,15 @@ def load(
     return model.to(device=device, dtype=dtype)
 
 
+def replace_card(path: str | os.PathLike[str], card: ModelCard) -> None:
+    """Write another card into a file written by `save`, which is replaced as a whole; its tensors keep their bytes."""
+    path = Path(path)
+    card.check_fits(load(path).config)
+    metadata, tensors = read_safetensors(path)
+    metadata.pop("about", None)  # what earlier versions had instead
+    write_safetensors(path, tensors, metadata | {"card": json.dumps(card.to_dict())})
+
+
 def assemble(config: NetworkConfig, tensors: Mapping[str, Tensor], source: str) -> SpikingNetwork:
     """A model in eval mode that owns exactly these tensors; any that is missing, extra or misshapen is named."""
     return _filled(_unfilled(config, tensors, source), tensors, source)

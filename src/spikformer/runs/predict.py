@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spikformer.engine import Engine
-from spikformer.engine.anytime import AnytimeAnswers, Stepper, answer_anytime, check_confidence
+from spikformer.engine.anytime import AnytimeAnswers, Confidence, Stepper, answer_anytime, wanted_confidence
 from spikformer.engine.predict import Input, Prediction
 from spikformer.engine.predict import predict as predict_inputs
 from spikformer.runs.trained import load_answering
@@ -31,22 +31,22 @@ def predict(
     model: SpikingNetwork | Engine | str | os.PathLike[str],
     inputs: Input | Iterable[Input],
     *,
-    confidence: float | None = None,
+    confidence: Confidence | None = None,
 ) -> list[Prediction]:
     """Answers to files, folders of files, decoded pictures and recordings, in their order.
 
     `model` is a network with a card, an engine, the path of either or of a run folder, or a shipped name. A file that
     cannot be read raises the ValueError or OSError of its reader. With a `confidence`, an answer ends at the first
-    time step at which its probability reaches that; `Prediction.num_steps` says which.
+    time step at which its probability reaches that; `Prediction.num_steps` says which. "card" takes the one that the
+    network's card stores, see `spikformer anytime --store`.
     """
-    if confidence is not None:
-        check_confidence(confidence)
     network = load_answering(model, compile_shipped=True) if isinstance(model, str | os.PathLike) else model
     given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else inputs
+    wanted = wanted_confidence(confidence, network.card)
     listed = [each for source in given for each in _files(source)]
     if isinstance(network, Engine):
-        return network.predict(listed, confidence=confidence)
-    return _predict_with_torch(network, listed, confidence)
+        return network.predict(listed, confidence=wanted)
+    return _predict_with_torch(network, listed, wanted)
 
 
 def _files(source: Input) -> list[Input]:
