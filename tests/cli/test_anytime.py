@@ -19,9 +19,9 @@ def test_what_is_measured_is_drawn_and_stored(weights: Path, tmp_path: Path, run
     found = json.loads(run_here("anytime", weights.parent, *FEW, "--store", "--json").stdout)
     assert found["num_samples"] == 6
     assert found["all_steps"]["point"]["leaving"] == [0, 0, 0, 1]
-    with Image.open(found["picture"]) as picture:
+    with Image.open(found["figure"]) as picture:
         assert picture.format == "PNG"
-    assert Path(found["picture"]) == weights.parent / "best_anytime.png"
+    assert Path(found["figure"]) == weights.parent / "best_anytime.png"
     assert found["stored"] == str(weights)
     after = sf.load(weights)
     assert after.card.confidence == found["confidence"] is not None
@@ -49,14 +49,14 @@ def test_a_table_of_an_event_network(event_weights: Path, tmp_path: Path, run_he
     assert sf.load(event_weights).card.confidence is None, "nobody asked to store it"
 
 
-def test_mistakes_leave_nothing(weights: Path, tmp_path: Path, write_weights, refusal: Callable[..., str]) -> None:
+def test_mistakes_leave_nothing(weights: Path, tmp_path: Path, write_weights, error_message: Callable[..., str]) -> None:
     once = write_weights(tmp_path / "once.safetensors", time_steps=1)
     before = sorted(tmp_path.rglob("*"))
-    assert shows(refusal("anytime", weights, "--tolerance", -1), "--tolerance", 0, 1, "-1")
-    assert shows(refusal("anytime", weights, "--max-samples", 0), "--max-samples", 1, 0)
-    assert shows(refusal("anytime", weights, "--threads", 0), "--threads", 1, 0)
-    assert shows(refusal("anytime", weights, "--output", tmp_path / "a.txt"), tmp_path / "a.txt", ".png")
-    refusal("anytime", once)
-    refusal("predict", weights, tmp_path / "a.png", "--confidence", "card")
-    assert shows(refusal("predict", weights, "a.png", "--confidence", 2), "--confidence", 2)
+    assert shows(error_message("anytime", weights, "--tolerance", -1), "--tolerance", 0, 1, "-1")
+    assert shows(error_message("anytime", weights, "--max-samples", 0), "--max-samples", 1, 0)
+    assert shows(error_message("anytime", weights, "--threads", 0), "--threads", 1, 0)
+    assert shows(error_message("anytime", weights, "--output", tmp_path / "a.txt"), tmp_path / "a.txt", ".png")
+    error_message("anytime", once)
+    error_message("predict", weights, tmp_path / "a.png", "--confidence", "card")
+    assert shows(error_message("predict", weights, "a.png", "--confidence", 2), "--confidence", 2)
     assert sorted(tmp_path.rglob("*")) == before

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from spikformer.cli.console import bar, print_table, say
 from spikformer.validation import SILENT
+from spikformer.weights import is_shipped
 
 if TYPE_CHECKING:
     from spikformer.analysis.anytime import AnytimeReport, MeasuredExit
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
-    """A run folder, or weights of it, such as runs/NAME/best.safetensors."""
+    weights: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WEIGHTS")]
+    """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
     data: Path | None = None
     """Folder or archive with the data set's files; by default where the run found them."""
     tolerance: float = 0.002
@@ -45,7 +46,7 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer.runs.anytime import anytime, open_anytime, planned_samples, store_confidence
-    from spikformer.runs.trained import weights_path
+    from spikformer.runs.trained import output_beside, weights_path
     from spikformer.visualise.anytime import anytime_figure
     from spikformer.visualise.style import check_figure_path, save_figure
 
@@ -55,8 +56,10 @@ def run(options: Options) -> int:
         if (given := getattr(options, name)) is not None and given < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {given}.")
     weights = weights_path(options.weights)
-    output = options.output or weights.with_name(f"{weights.stem}_anytime.png")
+    output = options.output or output_beside(weights, f"{weights.stem}_anytime.png")
     check_figure_path(output)
+    if options.store and is_shipped(weights):
+        raise ValueError(f"{options.weights} comes with the package and stays as it is; copy it to store a confidence.")
     model, data = open_anytime(options.weights, options.data)
     with bar("Measuring", planned_samples(data, options.max_samples), enabled=not options.json) as advance:
         report = anytime(
@@ -72,7 +75,7 @@ def run(options: Options) -> int:
         store_confidence(weights, report.confidence)
     if options.json:
         stored = str(weights) if options.store else None
-        print(json.dumps(asdict(report) | {"picture": str(output), "stored": stored}))
+        print(json.dumps(asdict(report) | {"figure": str(output), "stored": stored}))
         return 0
     print_table(_table(report))
     for line in _summary(report, data.name):

@@ -95,8 +95,8 @@ def open_anytime(
     model: nn.Module | str | os.PathLike[str], data: str | os.PathLike[str] | DataSet | None
 ) -> tuple[SpikingNetwork, DataSet]:
     """The network and its data; FieldError where there is nothing to choose, or to choose it on."""
-    source = Path(model) if isinstance(model, str | os.PathLike) else None
-    network = unwrap(model, "anytime") if not isinstance(model, str | os.PathLike) else load_trained(Path(model))
+    source = model if isinstance(model, str | os.PathLike) else None
+    network = load_trained(model) if isinstance(model, str | os.PathLike) else unwrap(model, "anytime")
     if network.config.time_steps == 1:
         raise FieldError(
             "time_steps", "This network has one time step, so that no answer can end earlier; train one with more."
