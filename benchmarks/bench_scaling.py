@@ -1,4 +1,4 @@
-"""What one training step of the ImageNet models takes: memory by batch size, and multiply-accumulates.
+"""What one training iteration of the ImageNet models takes: memory by batch size, and multiply-accumulates.
 
     python benchmarks/bench_scaling.py             about two minutes
     python benchmarks/bench_scaling.py --quick     a CIFAR model instead, in seconds
@@ -70,7 +70,7 @@ def main() -> None:
         name, batch_size, precision = arguments.case
         print(peak_gigabytes(name, int(batch_size), precision))
         return
-    print(f"one training step on a CPU, {platform.machine()}, {time.strftime('%Y-%m-%d')}")
+    print(f"one training iteration on a CPU, {platform.machine()}, {time.strftime('%Y-%m-%d')}")
     print(f"{'':28}{'':10}{'GMAC':>8}{'batch 1':>10}{'batch 4':>10}{'a sample':>10}{f'{RECIPE_SHARE} of them':>12}")
     rows = []
     for name in QUICK if arguments.quick else MODELS:
