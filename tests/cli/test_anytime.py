@@ -60,3 +60,11 @@ def test_mistakes_leave_nothing(weights: Path, tmp_path: Path, write_weights, er
     error_message("predict", weights, tmp_path / "a.png", "--confidence", "card")
     assert shows(error_message("predict", weights, "a.png", "--confidence", 2), "--confidence", 2)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_shipped_networks_stay_as_they_are(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, error_message: Callable[..., str]
+) -> None:
+    monkeypatch.setattr("spikformer.weights.FOLDER", weights.parent)
+    assert shows(error_message("anytime", "best", *FEW, "--store"), "best")
+    assert list(weights.parent.iterdir()) == [weights]

@@ -35,6 +35,11 @@ def test_evaluate(silent: Path, weights: Path, run_here) -> None:
     assert SILENT not in run_here("evaluate", weights).stdout
 
 
+def test_anytime(silent: Path, run_here) -> None:
+    text = run_here("anytime", silent, "--max-samples", 4, "--threads", 1).stdout
+    assert SILENT in text
+
+
 def test_predict_names_no_class(silent: Path, weights: Path, picture: Path, run_here) -> None:
     run_here("compile", silent)
     for path in (silent, silent.with_suffix(".engine")):

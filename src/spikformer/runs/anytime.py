@@ -51,7 +51,7 @@ def anytime(
 ) -> AnytimeReport:
     """Choose the confidence on the validation split, then measure it and `confidences` on the test split.
 
-        model        a network, or the path of weights or of a run folder; the engine must be able to run it
+        model        a network, the path of weights or of a run folder, or a shipped name; the engine must run it
         data         a data set, or where its files are; by default those that the run was trained on
         tolerance    by how much the accuracy on the validation split may be below that of all steps, as a share
         max_samples  use at most so many of each split, taken from all over it
