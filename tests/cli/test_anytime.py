@@ -14,6 +14,7 @@ import spikformer as sf
 FEW = ("--max-samples", 6, "--threads", 1)
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_drawn_and_stored(weights: Path, tmp_path: Path, run_here) -> None:
     before = sf.load(weights)
     found = json.loads(run_here("anytime", weights.parent, *FEW, "--store", "--json").stdout)

@@ -35,6 +35,7 @@ def test_evaluate(silent: Path, weights: Path, run_here) -> None:
     assert SILENT not in run_here("evaluate", weights).stdout
 
 
+@pytest.mark.slow
 def test_anytime(silent: Path, run_here) -> None:
     text = run_here("anytime", silent, "--max-samples", 4, "--threads", 1).stdout
     assert SILENT in text

@@ -158,6 +158,7 @@ class _Costs:
     ) -> None:
         self._network, self._engine, self._data, self._answers = network, engine, data, answers
         self._indices, self._on_batch = indices, on_batch
+        self._known: dict[tuple[int, bytes], tuple[float, float]] = {}
         self.batch_size = min(_TIMED_BATCH, len(indices))
 
     def measure(self, confidences: Sequence[float | None]) -> list[MeasuredExit]:
@@ -203,13 +204,21 @@ class _Costs:
         """By the paper's and the strict convention; groups that leave together count by their shares of the split."""
         places = self._places(_ENERGY_SAMPLES)
         steps = self._answers.num_steps(point.confidence)[places]
-        energies, weights = [], []
-        for count in np.unique(steps).tolist():
-            report = measure_energy(*self._shortened(places[steps == count], count), on_batch=self._on_batch)
-            energies.append((report.energy_mj("paper"), report.energy_mj("strict")))
-            weights.append(point.leaving[count - 1])
+        counts = np.unique(steps).tolist()
+        energies = [self._group_energy_mj(places[steps == count], count) for count in counts]
+        weights = [point.leaving[count - 1] for count in counts]
         paper, strict = np.average(energies, axis=0, weights=weights).tolist()
         return paper, strict
+
+    def _group_energy_mj(self, places: np.ndarray, num_steps: int) -> tuple[float, float]:
+        """Of samples that leave together; many confidences share such a group, which is measured once."""
+        key = num_steps, places.tobytes()
+        if key in self._known:
+            self._on_batch(len(places))
+        else:
+            report = measure_energy(*self._shortened(places, num_steps), on_batch=self._on_batch)
+            self._known[key] = report.energy_mj("paper"), report.energy_mj("strict")
+        return self._known[key]
 
     def _shortened(self, places: np.ndarray, num_steps: int) -> tuple[SpikingNetwork, list[Tensor]]:
         """The network with fewer steps, and batches of samples as it takes them."""
