@@ -50,7 +50,9 @@ def test_a_table_of_an_event_network(event_weights: Path, tmp_path: Path, run_he
     assert sf.load(event_weights).card.confidence is None, "nobody asked to store it"
 
 
-def test_mistakes_leave_nothing(weights: Path, tmp_path: Path, write_weights, error_message: Callable[..., str]) -> None:
+def test_mistakes_leave_nothing(
+    weights: Path, tmp_path: Path, write_weights, error_message: Callable[..., str]
+) -> None:
     once = write_weights(tmp_path / "once.safetensors", time_steps=1)
     before = sorted(tmp_path.rglob("*"))
     assert shows(error_message("anytime", weights, "--tolerance", -1), "--tolerance", 0, 1, "-1")
