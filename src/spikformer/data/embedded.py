@@ -40,7 +40,7 @@ def digits_dvs(options: DataOptions) -> DataSet:
     """Frames of 16×16 from an event camera, two polarities."""
     seen = options.events(EventCamera.size, time_steps=8)
     frames, labels = _watched(seen)
-    train, validation, test = _splits(ArraySamples(frames, labels, "digits_dvs"))
+    train, validation, test = _splits(ArraySamples(frames.copy(), labels, "digits_dvs"))  # which may be written to
     return DataSet(
         name="digits_dvs",
         class_names=DIGITS,
@@ -56,7 +56,6 @@ def _watched(seen: Preprocessing) -> tuple[np.ndarray, np.ndarray]:
     """Frames [N, T, 2, H, W] and labels [N] of all digits."""
     brightness, labels = _read()
     frames = np.stack([seen.to_sample(recording) for recording in EventCamera().watch(brightness)])
-    frames.setflags(write=False)
     return frames, labels
 
 

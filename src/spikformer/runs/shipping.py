@@ -54,7 +54,7 @@ def ship(
     """Measure a run's weights on the test split and write them with a card that says so, which is returned.
 
     Accuracy after every time step, energy by each convention and the engine's time of one sample, each with the command
-    that measures it again. `confidence` is a threshold that `spikformer anytime` chose on validation.
+    that measures it again. `confidence` is a threshold that `spikformer anytime` chose on validation, by default the card's.
     """
     from spikformer.models import load, save
     from spikformer.runs.trained import weights_path
@@ -63,6 +63,7 @@ def ship(
     model = load(path)
     name = output.name.removesuffix(".safetensors")
     results = (*_training(path), *_measured(path, name, data))
+    confidence = model.card.confidence if confidence is None else confidence
     card = replace(model.card, results=results, licence=licence, limits=limits, confidence=confidence)
     save(model, output, card)
     return card
