@@ -54,7 +54,7 @@ def ship(
     """Measure a run's weights on the test split and write them with a card that says so, which is returned.
 
     Accuracy after every time step, energy by each convention and the engine's time of one sample, each with the command
-    that measures it again. `confidence` is a threshold that `spikformer anytime` chose on validation, by default the card's.
+    that measures it again. `confidence` is what `spikformer anytime` chose on validation; by default the card's own.
     """
     from spikformer.models import load, save
     from spikformer.runs.trained import weights_path
