@@ -61,6 +61,14 @@ def test_two_processes_compute_what_one_does_with_tet_muon_and_accumulation(tmp_
     assert together["metrics"]["train_loss"] == pytest.approx(alone["metrics"]["train_loss"], rel=1e-3)
 
 
+def test_two_processes_train_a_successor_as_one_does(tmp_path: Path) -> None:
+    """A network with membrane shortcuts, whose norms feed no neuron of their own."""
+    (one, alone), (two, together) = (compute(count, "synced", tmp_path / str(count), "successor") for count in (1, 2))
+    for name, gradient in one["gradients"].items():
+        assert torch.allclose(two["gradients"][name], gradient, rtol=1e-9, atol=1e-12), name
+    assert together["test"]["num_samples"] == alone["test"]["num_samples"] == 37
+
+
 def test_norms_on_their_own_give_another_gradient(single, tmp_path: Path) -> None:
     """So the agreement above is the synced norms' doing."""
     one, _ = single

@@ -17,7 +17,8 @@ torch.set_num_threads(1)
 sync_norms, output = sys.argv[1] == "synced", Path(sys.argv[2])
 data = open_dataset("digits")
 data = replace(data, train=data.train.take(np.arange(128)), test=data.test.take(np.arange(37)))
-recipe = replace(get_recipe("spikformer_tiny_digits"), epochs=1, sync_norms=sync_norms, clip_gradient=None)
+name = "cml_spikingformer_tiny_digits" if "successor" in sys.argv else "spikformer_tiny_digits"
+recipe = replace(get_recipe(name), epochs=1, sync_norms=sync_norms, clip_gradient=None)
 if "tet" in sys.argv:
     recipe = replace(recipe, loss="tet", optimiser="muon", accumulate=2)
 fabric = build_fabric(accelerator="cpu")

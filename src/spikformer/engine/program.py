@@ -37,6 +37,8 @@ from spikformer.engine.ops import (
 )
 from spikformer.errors import FieldError
 
+_MOST_SIZES = 8  # that are remembered
+
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -49,6 +51,8 @@ class Program:
     image_size: tuple[int, int] | None
     """Height and width; None takes any multiple of `patch_size`."""
     patch_size: int = 1
+    _values: dict[tuple[int, int, bool], list[Value]] = field(default_factory=dict, init=False, repr=False)
+    """What `values` found: a stream asks at every start, and the answer takes longer than a small network's step."""
 
     def __post_init__(self) -> None:
         expect(bool(self.ops) and isinstance(self.ops[-1], ReadOut), "a program ends in a readout")
@@ -86,12 +90,17 @@ class Program:
 
     def values(self, height: int, width: int, *, static: bool = True) -> list[Value]:
         """What every buffer holds for an input of that size: static images, or frames that change."""
+        if (known := self._values.get((height, width, static))) is not None:
+            return known
         values = [Value("pixels", self.in_channels, height, width, static=static)]
         for op in self.ops:
             try:
                 values.append(op.infer(*(values[number] for number in op.inputs)))
             except ValueError as error:
                 raise FieldError(op.name, f"{op.name}: {error}") from None
+        if len(self._values) >= _MOST_SIZES:
+            self._values.clear()
+        self._values[height, width, static] = values
         return values
 
     def check_sample(self, size: tuple[int, int], time_steps: int) -> None:
