@@ -16,10 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 from spikformer.errors import FieldError, did_you_mean, shown
 
+Accelerator = Literal["auto", "cpu", "gpu"]
+Split = Literal["train", "validation", "test"]
+"""Words that functions and commands share."""
 SILENT = (
     "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
     "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."

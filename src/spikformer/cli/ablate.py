@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -37,6 +37,7 @@ from spikformer.runs.process import stop_on_signal
 from spikformer.runs.workers import CellEnded
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
+from spikformer.validation import Accelerator
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Options:
     """Cells at a time; each gets its part of the processors, or a GPU."""
     workers: int = 0
     """Processes that read ahead, for each cell."""
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    accelerator: Accelerator = "auto"
     """Where to train; auto uses GPUs if there are any."""
     save_minutes: float = 10.0
     """Save a cell's state this often, besides after every epoch."""

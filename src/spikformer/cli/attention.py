@@ -16,12 +16,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from spikformer.cli.console import say
-from spikformer.validation import SILENT
+from spikformer.validation import SILENT, Split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ class Options:
     """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
     data: Path | None = None
     """Folder or archive with the data set's files, by default where the run found them; not needed with --files."""
-    split: Literal["train", "validation", "test"] = "test"
+    split: Split = "test"
     """Which split of the data."""
     samples: tuple[int, ...] = ()
     """Places of samples in the split, counted from 0; by default four of different classes."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import tyro
 from rich.console import Console
@@ -21,6 +21,7 @@ from rich.text import Text
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from spikformer.errors import FieldError
+from spikformer.validation import Accelerator, Split
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -203,13 +204,13 @@ class Measured:
 
     data: Path | None = None
     """Folder or archive with the data set's files; by default where the run found them."""
-    split: Literal["train", "validation", "test"] = "test"
+    split: Split = "test"
     """Which split of the data."""
     max_samples: int = 512
     """How many samples at most, taken from all over the split."""
     batch_size: int = 32
     """Samples at a time."""
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    accelerator: Accelerator = "auto"
     """Where to compute; auto uses a GPU if there is one."""
 
     def open(self, weights: str) -> tuple[SpikingNetwork, DataSet]:

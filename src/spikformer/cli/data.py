@@ -16,13 +16,14 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from spikformer.cli.console import Terminal, cell, print_table, say
+from spikformer.validation import Split
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from spikformer.data import DataSet
 
 _LISTED = 40  # classes in the table of counts
-
-Split = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.table import Table
 
 from spikformer.cli.console import bar, cell, print_table, say
-from spikformer.validation import SILENT
+from spikformer.validation import SILENT, Accelerator, Split
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -32,13 +32,13 @@ class Options:
     """Processes that read ahead."""
     strict: bool = False
     """Stop at a file that cannot be read, instead of skipping it."""
-    split: Literal["train", "validation", "test"] = "test"
+    split: Split = "test"
     """Which split of the data; validation is what training held out."""
     max_samples: int | None = None
     """How many samples at most, taken from all over the split; all by default."""
     batch_size: int = 128
     """Samples at a time."""
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    accelerator: Accelerator = "auto"
     """Where to compute; auto uses a GPU if there is one."""
     tta: bool = False
     """Also answer by the mean over shifted and mirrored views, and report that beside the plain accuracy."""

@@ -18,12 +18,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from spikformer.cli.console import say
 from spikformer.errors import FileError
+from spikformer.validation import Split
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from spikformer.models import SpikingNetwork
     from spikformer.runs.measure import Watched
-
-Split = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from spikformer.cli.console import bar, say
+from spikformer.validation import Accelerator, Split
 
 if TYPE_CHECKING:
     from spikformer.visualise.report import ReportedRun
@@ -29,7 +30,7 @@ class Options:
     """Folder or archive with the data set's files; by default where each run found its own."""
     output: Path | None = None
     """The page; RUN/report.html by default, report.html for several runs."""
-    split: Literal["train", "validation", "test"] = "test"
+    split: Split = "test"
     """Which split of the data to measure on."""
     samples: int = 6
     """Inputs whose attention is shown, of as many classes as can be; 0 shows none."""
@@ -37,7 +38,7 @@ class Options:
     """Inputs to measure firing and energy on, taken from all over the split."""
     batch_size: int = 128
     """Samples at a time."""
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    accelerator: Accelerator = "auto"
     """Where to compute; auto uses a GPU if there is one."""
     json: bool = False
     """Print JSON instead of text."""

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 import tyro
@@ -30,7 +30,7 @@ from spikformer.runs.train import train
 from spikformer.training import DivergedError, Epoch, Iteration
 from spikformer.training.recipe import Recipe, check_settings
 from spikformer.training.recipes import DEFAULT, get_recipe
-from spikformer.validation import SILENT
+from spikformer.validation import SILENT, Accelerator
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Options:
     """Processes that read ahead, for each device; 0 reads in the training process."""
     strict: bool = False
     """Stop at a file that cannot be read, instead of skipping it."""
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    accelerator: Accelerator = "auto"
     """Where to train; auto uses GPUs if there are any."""
     devices: int | None = None
     """Processes on this machine, one for each GPU; all GPUs by default, one process on a CPU."""

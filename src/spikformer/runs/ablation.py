@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from spikformer.analysis.ablation import CellResult, check_grid, variants, varied_fields
 from spikformer.data import open_for_model, options_of
@@ -23,6 +23,7 @@ from spikformer.runs.process import FolderLock
 from spikformer.runs.trained import weights_path
 from spikformer.runs.workers import CellEnded, CellOptions, run_cells
 from spikformer.training.recipes import DEFAULT, get_recipe, pretrained_on
+from spikformer.validation import Accelerator
 
 _PATIENCE_SECONDS = 60.0  # for cells of a command that was killed, while they save
 
@@ -47,7 +48,7 @@ def ablate(
     from_weights: str | Path | None = None,
     jobs: int = 1,
     workers: int = 0,
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto",
+    accelerator: Accelerator = "auto",
     save_minutes: float = 10.0,
     on_event: Callable[[CellsRunning | CellEnded], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,

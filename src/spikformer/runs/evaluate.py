@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -18,11 +18,10 @@ from spikformer.models.inspection import unwrap
 from spikformer.runs.trained import data_path, load_answering, open_data
 from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate_answers
 from spikformer.training import evaluate as evaluate_model
+from spikformer.validation import Accelerator
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork
-
-Accelerator = Literal["auto", "cpu", "gpu"]
 
 
 def evaluate(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,9 @@ from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.runs.trained import data_path, load_trained, open_data
 from spikformer.training import choose_device, is_silent
+from spikformer.validation import Accelerator
 from spikformer.visualise.attention import BlockMaps, Shown, to_grid
 
-Accelerator = Literal["auto", "cpu", "gpu"]
 _COST_SAMPLES = 256  # firing rates hardly move beyond
 _COST_BATCH = 32
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -26,6 +26,7 @@ from spikformer.runs.trained import weights_path
 from spikformer.training import DivergedError, Epoch, Iteration, Recipe, Trainer, build_fabric, transfer_weights
 from spikformer.training.distributed import is_lost_peer, shut_down
 from spikformer.training.recipes import pretrained_on, recipe_warnings
+from spikformer.validation import Accelerator
 from spikformer.visualise.accuracy import draw_curves
 
 
@@ -40,7 +41,7 @@ def train(
     overwrite: bool = False,
     workers: int = 0,
     strict: bool = False,
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto",
+    accelerator: Accelerator = "auto",
     devices: int | None = None,
     nodes: int = 1,
     save_minutes: float = 10.0,

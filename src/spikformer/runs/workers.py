@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event as StopFlag
 from pathlib import Path
-from typing import Literal
 
 from spikformer.analysis.ablation import CellResult
 from spikformer.io import keep_freed_memory
@@ -29,6 +28,7 @@ from spikformer.runs.progress import Event, describe_event
 from spikformer.runs.train import train
 from spikformer.runs.writer import LOG
 from spikformer.training import DivergedError, get_recipe
+from spikformer.validation import Accelerator
 
 _WRONG_USE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -49,7 +49,7 @@ class CellOptions:
     data: Path | None
     from_weights: Path | None
     workers: int
-    accelerator: Literal["auto", "cpu", "gpu"]
+    accelerator: Accelerator
     save_minutes: float
     threads: int | None
     gpu: str | None

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from spikformer.errors import FieldError
 from spikformer.training.recipe import Precision
+from spikformer.validation import Accelerator
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -27,7 +28,7 @@ _AUTOCAST: dict[str, Literal["bf16-mixed", "16-mixed"]] = {"bfloat16": "bf16-mix
 def build_fabric(
     precision: Precision = "float32",
     *,
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto",
+    accelerator: Accelerator = "auto",
     devices: int | None = None,
     nodes: int = 1,
 ) -> Fabric:
@@ -63,7 +64,7 @@ def build_fabric(
     return fabric
 
 
-def choose_device(accelerator: Literal["auto", "cpu", "gpu"]) -> torch.device:
+def choose_device(accelerator: Accelerator) -> torch.device:
     """The requested kind of device; auto is a GPU if there is one."""
     gpus = torch.cuda.device_count()
     if accelerator == "gpu" and not gpus:
