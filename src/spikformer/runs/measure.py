@@ -22,7 +22,7 @@ from spikformer.training import choose_device, is_silent
 from spikformer.validation import Accelerator
 from spikformer.visualise.attention import BlockMaps, Shown, to_grid
 
-_COST_SAMPLES = 256  # firing rates hardly move beyond
+COST_SAMPLES = 256  # firing rates hardly move beyond
 _COST_BATCH = 32
 
 
@@ -67,7 +67,7 @@ def measure_cost(
     """
     model, opened = open_measured(weights, data, accelerator)
     split = next(name for name in ("test", "validation", "train") if name in opened.splits)
-    report = measure_energy(model, batches(model, opened, split, _COST_SAMPLES, _COST_BATCH))
+    report = measure_energy(model, batches(model, opened, split, COST_SAMPLES, _COST_BATCH))
     attention = [layer.operations("paper") for layer in report.layers if layer.kind == "attention"]
     blocks = max(1, len(attention))
     return {

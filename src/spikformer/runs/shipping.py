@@ -92,12 +92,15 @@ def _measured(path: Path, name: str, data: str | os.PathLike[str] | None) -> lis
     from spikformer.runs.bench import engine_latency_ms
     from spikformer.runs.evaluate import evaluate
     from spikformer.runs.folder import Run
-    from spikformer.runs.measure import measure_cost
+    from spikformer.runs.measure import COST_SAMPLES, measure_cost
 
     where = None if data is None else Path(data)
     more = "" if where is None and Run(path.parent).description.data is None else " --data DIR"
     found, cost = evaluate(path, data=where), measure_cost(path, where)
-    evaluated, counted = f"spikformer evaluate {name}{more}", f"spikformer energy {name}{more}"
+    evaluated, counted = (
+        f"spikformer evaluate {name}{more}",
+        f"spikformer energy {name}{more} --max-samples {COST_SAMPLES}",
+    )
     results = [_result("accuracy", "test", found.top1, evaluated)]
     results += [
         _result(f"accuracy_after_step_{step}", "test", share, evaluated)
