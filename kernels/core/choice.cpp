@@ -11,6 +11,13 @@
 
 namespace spikformer::engine {
 
+#if defined(SPIKFORMER_HAS_WASM)  // alone: a page is small, and every browser has it
+namespace wasm { extern const Kernels kernels; }
+
+const Kernels* choose_kernels(const char* name) {
+    return name == nullptr || std::strcmp(name, "wasm") == 0 ? &wasm::kernels : nullptr;
+}
+#else
 namespace scalar { extern const Kernels kernels; }
 #if defined(SPIKFORMER_HAS_X86)
 namespace avx2 { extern const Kernels kernels; }
@@ -81,5 +88,6 @@ const Kernels* choose_kernels(const char* name) {
 #endif
     return wanted("scalar") ? &scalar::kernels : nullptr;
 }
+#endif
 
 }  // namespace spikformer::engine

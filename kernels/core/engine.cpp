@@ -116,7 +116,7 @@ void Engine::check_interventions(const std::vector<Value>& values, std::size_t b
 }
 
 void Engine::run(const Input& input, const float* state, float* next_state, float* logits) {
-    const std::lock_guard<std::mutex> lock(running);
+    const std::lock_guard<Mutex> lock(running);
     reports.clear();
     if (input.batch_size == 0) {
         return;  // its steps may be many, and nothing holds them

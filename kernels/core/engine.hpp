@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -71,7 +70,7 @@ public:
     // One call at a time: the buffers are shared, so others wait.
     void run(const Input& input, const float* state, float* next_state, float* logits);
 
-    std::mutex running;
+    Mutex running;
 
     Mode mode = Mode::automatic;
     // Where the mode is automatic, a sample's product is dense above this density: of windows over spikes, of spikes, and

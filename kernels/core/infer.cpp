@@ -1,5 +1,6 @@
 // What every buffer holds: kinds, channels and, once the size of the input is known, sizes.
 #include <algorithm>
+#include <cstdint>
 #include <new>
 #include <string>
 
@@ -8,7 +9,9 @@
 namespace spikformer::engine {
 namespace {
 
-constexpr double most_elements = 1125899906842624;  // 2^50: of all samples, in one buffer
+// Of all samples, in one buffer: with what is added to each, bytes are still counted in a size_t.
+constexpr double most_elements = SIZE_MAX > UINT32_MAX ? 1125899906842624.0 : 268435456.0;  // 2^50, 2^28
+constexpr std::size_t least_positions = 32;  // events are listed in blocks of so many rows
 
 const char* name_of(Kind kind) {
     switch (kind) {
@@ -166,7 +169,8 @@ void Program::check_size(std::size_t height, std::size_t width, std::size_t time
         widest = std::max({widest, values_[index + 1].padded(), ops_[index].layer.num_inputs});
     }
     double elements = static_cast<double>(widest);
-    for (const std::size_t length : {height, width, time_steps, batch_size}) {
+    elements *= std::max(static_cast<double>(height) * static_cast<double>(width), static_cast<double>(least_positions));
+    for (const std::size_t length : {time_steps, batch_size}) {
         elements *= static_cast<double>(std::max<std::size_t>(length, 1));
     }
     if (elements > most_elements) {

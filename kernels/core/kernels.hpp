@@ -111,7 +111,8 @@ struct Kernels {
                             const float* bias, std::size_t num_classes, float* logits);
 };
 
-// The best table this machine can run, or the named one ("scalar", "neon", "avx2", "avx512", "amx"); null if it cannot.
+// The best table this machine can run, or the named one ("scalar", "neon", "wasm", "avx2", "avx512", "amx"); null if it
+// cannot.
 const Kernels* choose_kernels(const char* name);
 
 }  // namespace spikformer::engine

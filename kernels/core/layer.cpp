@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 
 namespace spikformer::engine {
 namespace {
@@ -60,6 +61,9 @@ Layer empty_layer(const Kernels& kernels, const float* bias, std::size_t num_inp
     layer.num_outputs = num_outputs;
     layer.words = divide_up(num_outputs, word_bits);
     layer.num_tiles = layer.width() / kernels.tile;
+    if (num_inputs > 0 && layer.width() > std::numeric_limits<std::size_t>::max() / sizeof(float) / num_inputs) {
+        throw std::bad_alloc();  // padding may multiply what a file holds, beyond 32 bits
+    }
     const std::size_t size = layer.width() * num_inputs;
     std::fill_n(layer.weights.reserve(size), size, 0.0f);
     std::fill_n(layer.bias.reserve(layer.width()), layer.width(), 0.0f);

@@ -3,10 +3,20 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 
 namespace spikformer::engine {
 
 constexpr std::size_t most_threads = 1024;
+
+#if defined(__wasm__)  // one thread, and a library without mutexes
+struct Mutex {
+    void lock() {}
+    void unlock() {}
+};
+#else
+using Mutex = std::mutex;
+#endif
 
 class Threads {
 public:

@@ -18,7 +18,7 @@ Fit = Literal["resize", "crop"]
 Resampling = Literal["bicubic", "bilinear", "nearest"]
 
 _LONGEST = 32  # times the crop's own shape; no photograph is that long
-_LUMA = np.array([0.299, 0.587, 0.114])
+_LUMA = np.array([299, 587, 114], np.int32)  # thousandths: integers give the same gray on every machine
 
 
 class Recording(NamedTuple):
@@ -167,7 +167,7 @@ def with_channels(image: np.ndarray, channels: int) -> np.ndarray:
     if len(image) == channels:
         return image
     if (len(image), channels) == (3, 1):
-        return np.rint(np.tensordot(_LUMA, image, 1)).astype(np.uint8)[None]
+        return ((np.tensordot(_LUMA, image, 1) + 500) // 1000).astype(np.uint8)[None]
     if (len(image), channels) == (1, 3):
         return np.repeat(image, 3, axis=0)
     raise FieldError("channels", f"Expected a picture of {channels} channels, got {len(image)}.")

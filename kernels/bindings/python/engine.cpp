@@ -131,7 +131,7 @@ void end_intervention(Engine& engine) {
 }
 
 nb::list reports(Engine& engine) {
-    const std::lock_guard<std::mutex> lock(engine.running);
+    const std::lock_guard<Mutex> lock(engine.running);
     nb::list rows;
     for (const OpReport& report : engine.reports) {
         nb::dict row;
@@ -155,7 +155,7 @@ void tap(Engine& engine, const char* name, bool membranes) {
 // name, channels, spikes [B, positions, T, words] and, where wanted, membranes [B, positions, T, words * 64] of every tap
 // in the last call.
 nb::list take_taps(Engine& engine, std::size_t batch_size, std::size_t time_steps) {
-    const std::lock_guard<std::mutex> lock(engine.running);
+    const std::lock_guard<Mutex> lock(engine.running);
     nb::list rows;
     for (const Tap& tap : engine.taps) {
         require(tap.spikes.size() == batch_size * tap.positions * time_steps * tap.words,

@@ -1,0 +1,101 @@
+"""Engine files of every architecture and every op, with inputs and the scalar engine's answers, for other builds."""
+
+import fcntl
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tests.engine.drawn import draw_floats, program_of_every_op
+
+import spikformer as sf
+from spikformer.analysis.specimens import frames_for, shrunk, specimen
+from spikformer.engine.engine import Engine, Mode
+from spikformer.engine.program import Compiled
+
+REPOSITORY = Path(__file__).parents[2]
+MODES: tuple[Mode, ...] = ("auto", "events", "dense")
+
+
+@dataclass(frozen=True)
+class Case:
+    """An engine on disk beside `x`, its input as raw floats."""
+
+    name: str
+    engine: Engine
+    folder: Path
+    x: np.ndarray
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.name}.engine"
+
+    def arguments(self, mode: Mode, output: Path) -> list[str]:
+        """Of run_engine.c and its twins."""
+        steps = 0 if self.x.ndim == 4 else len(self.x)
+        batch_size, _, height, width = self.x.shape[-4:]
+        numbers = (MODES.index(mode), batch_size, steps, height, width)
+        return [str(self.path), str(self.path.with_suffix(".x")), str(output), *map(str, numbers)]
+
+    def expected(self, mode: Mode) -> bytes:
+        """Logits, those of each step, and of two steps of a stream."""
+        self.engine.mode = mode
+        open_size = self.engine.program.image_size is None
+        state = self.engine.initial_state(self.x.shape[-4], self.x.shape[-2:] if open_size else None)
+        frames = (self.x, self.x) if self.x.ndim == 4 else (self.x[0], self.x[min(1, len(self.x) - 1)])
+        first, state = self.engine.step(frames[0], state)
+        second, _ = self.engine.step(frames[1], state)
+        answers = (self.engine(self.x), self.engine.forward_steps(self.x), first, second)
+        return b"".join(answer.tobytes() for answer in answers)
+
+
+NAMES = (
+    "every_op",
+    "spikformer_tiny_digits",
+    "spikformer_tiny_digits_dvs",
+    "cml_spikformer_4_256_cifar10",
+    "cml_spikingformer_tiny_digits",
+    "spikingformer_4_256_cifar10",
+    "spike_driven_transformer_2_256_cifar10",
+    "maxformer_tiny_digits_dvs",
+    "qkformer_4_384_cifar10",
+    "ms_qkformer_4_384_cifar10",
+    "sew_resnet_small_cifar10",
+)
+"""Every op, and small presets of every architecture."""
+
+
+def write_case(name: str, folder: Path, batch_size: int = 2) -> Case:
+    if name == "every_op":
+        compiled = Compiled(program_of_every_op())
+        x = draw_floats(np.random.default_rng(1), batch_size, 2, 8, 16)
+    else:
+        config = shrunk(name)
+        compiled = sf.compile_engine(specimen(config, torch.float32), 1)._compiled
+        x = frames_for(config, batch_size, torch.float32, seed=3).numpy()
+    case = Case(name, Engine(compiled, 1, instructions="scalar"), folder, x)
+    case.engine.density_threshold = 0.3  # so that `auto` means the same everywhere
+    case.engine.save(case.path)
+    case.path.with_suffix(".x").write_bytes(x.tobytes())
+    return case
+
+
+def assert_answers(case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES) -> None:
+    """What the command writes for a case, after `arguments`, has the bits of the scalar engine."""
+    output = case.folder / f"{case.name}.output"
+    for mode in modes:
+        run = subprocess.run([*command, *case.arguments(mode, output)], capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert output.read_bytes() == case.expected(mode), (case.name, mode)
+
+
+def make(target: str) -> Path:
+    """A file that `make` builds, once for all workers of a test run."""
+    (REPOSITORY / "build").mkdir(exist_ok=True)
+    with (REPOSITORY / "build/make.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run = subprocess.run(["make", "-s", target], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return REPOSITORY / target
