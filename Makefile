@@ -2,6 +2,7 @@
 # The second time, .venv is there already and the job starts at once.
 
 SHELL := bash
+, := ,
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
@@ -21,6 +22,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
+	@echo "make wasm      compile the engine for browsers: src/spikformer/page/engine.wasm"
 	@echo "make tsan      run the engine's threads under ThreadSanitizer"
 	@echo "make fuzz-engine  look for bytes that crash the engine, under sanitizers, with libFuzzer"
 	@echo "make soak      kill and resume the training command KILLS=100 times within SECONDS=1200, and compare the weights"
@@ -170,6 +172,45 @@ $(RUN)/sanitized/%: tests/native/%.c $(RUN_SANITIZED)
 $(RUN)/arm/%: tests/native/%.c $(RUN_ARM)
 	aarch64-linux-gnu-gcc $(C_FLAGS) -O2 -c $< -o $@.o
 	aarch64-linux-gnu-g++ -static $@.o $(RUN_ARM) -o $@
+
+# The C interface for browsers, by the compiler of the package ziglang. Its C++ library has no exceptions: what they need
+# is compiled from the sources that come with it. No name of a folder is in the result, which is the same everywhere.
+WASM := build/wasm
+PAGE_ENGINE := src/spikformer/page/engine.wasm
+WASM_SOURCES := $(filter-out %/threads.cpp %/load_file.cpp kernels/isa/%,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES))) \
+  kernels/bindings/wasm/runtime.cpp kernels/bindings/wasm/threads.cpp kernels/isa/wasm/kernels.cpp
+WASM_OBJECTS := $(patsubst kernels/%.cpp,$(WASM)/%.o,$(WASM_SOURCES)) \
+  $(WASM)/libcxxabi/cxa_exception.o $(WASM)/libcxxabi/cxa_personality.o $(WASM)/unwind.o
+WASM_TARGET := -target wasm32-wasi -mcpu=generic+simd128+exception_handling -fwasm-exceptions -mllvm -wasm-enable-eh \
+  -DNDEBUG -g0
+WASM_MEMORY := 1073741824
+WASM_EXPORTS := malloc free $(addprefix spikformer_,load_memory free get_shape get_preprocessing class_name prepare run \
+  new_state step free_state last_error)
+ZIG := $(BIN)/python -m ziglang
+ZIG_LIBRARY = $(shell $(BIN)/python -c "import ziglang; print(ziglang.__path__[0])")/lib
+.PHONY: wasm zig
+wasm: $(PAGE_ENGINE)
+zig: $(INSTALLED)
+	@$(BIN)/python -c "import ziglang" 2>/dev/null \
+	  || { echo "==> Installing zig"; $(BIN)/python -m pip install --quiet ziglang; }
+$(WASM)/isa/wasm/kernels.o: WASM_SPEED := -O3
+WASM_SPEED := -Os
+$(WASM)/%.o: kernels/%.cpp $(CORE_HEADERS) | zig
+	@mkdir -p $(@D)
+	$(ZIG) c++ $(WASM_TARGET) $(CORE_FLAGS) $(WASM_SPEED) -DSPIKFORMER_HAS_WASM -c $< -o $@
+$(WASM)/libcxxabi/%.o: | zig
+	@mkdir -p $(@D)
+	cd $(ZIG_LIBRARY) && $(abspath $(BIN))/python -m ziglang c++ $(WASM_TARGET) -Os -D_LIBCPP_BUILDING_LIBRARY \
+	  -D_LIBCXXABI_BUILDING_LIBRARY -Ilibcxxabi/include -Ilibcxx/src -Ilibunwind/include \
+	  -c libcxxabi/src/$*.cpp -o $(abspath $@)
+$(WASM)/unwind.o: | zig
+	@mkdir -p $(@D)
+	cd $(ZIG_LIBRARY) && $(abspath $(BIN))/python -m ziglang cc $(WASM_TARGET) -Os -w -D_LIBUNWIND_HIDE_SYMBOLS \
+	  -Ilibunwind/include -c libunwind/src/Unwind-wasm.c -o $(abspath $@)
+$(PAGE_ENGINE): $(WASM_OBJECTS)
+	@mkdir -p $(@D)
+	$(ZIG) c++ $(WASM_TARGET) -O2 -mexec-model=reactor $(WASM_OBJECTS) -Wl,--max-memory=$(WASM_MEMORY) -Wl,--strip-all \
+	  $(addprefix -Wl$(,)--export=,$(WASM_EXPORTS)) -o $@
 
 # Debian's clang, which brings libFuzzer. What it learns stays in build/fuzz-engine/corpus; bytes that crash the engine
 # are kept in build/fuzz-engine/finds, and `build/fuzz-engine/fuzz FILE` runs one again.

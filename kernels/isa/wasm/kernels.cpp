@@ -1,0 +1,3 @@
+#include "isa/wasm/simd.hpp"
+
+#include "isa/table.hpp"
