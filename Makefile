@@ -152,27 +152,20 @@ tsan:
 	g++ $(CORE_FLAGS) -O1 -g -fsanitize=thread tests/native/threads.cpp $(ENGINE_SOURCES) -o $(TSAN)/threads
 	TSAN_OPTIONS=halt_on_error=1 $(TSAN)/threads
 
-# Engine files through the C interface, in builds that tests/native runs: with sanitizers here, and for ARM.
+# Engine files through the C interface, in the build with sanitizers that tests/native runs.
 C_SOURCES := kernels/bindings/c/{load_file,spikformer}.cpp \
   kernels/core/{engine_file,json,op_reader,preprocessing,resample,tensor_file}.cpp
 CORE_HEADERS := $(wildcard kernels/core/*.hpp kernels/isa/*.hpp kernels/isa/*/*.hpp kernels/bindings/c/*.h*)
 RUN := build/run
 RUN_SANITIZED := $(patsubst kernels/%.cpp,$(RUN)/sanitized/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)))
-RUN_ARM := $(patsubst kernels/%.cpp,$(RUN)/arm/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)) kernels/isa/neon/kernels.cpp)
 $(RUN)/sanitized/%.o: kernels/%.cpp $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	g++ $(CORE_FLAGS) $(SANITIZERS) -c $< -o $@
-$(RUN)/arm/%.o: kernels/%.cpp $(CORE_HEADERS)
-	@mkdir -p $(@D)
-	aarch64-linux-gnu-g++ $(NEON_FLAGS) -DSPIKFORMER_HAS_NEON -c $< -o $@
-.SECONDARY: $(RUN_SANITIZED) $(RUN_ARM)  # kept, though pattern rules alone name them
+.SECONDARY: $(RUN_SANITIZED)  # kept, though pattern rules alone name them
 C_FLAGS := -std=c11 -Wall -Wextra -Werror -Ikernels/bindings/c
 $(RUN)/sanitized/%: tests/native/%.c $(RUN_SANITIZED)
 	gcc $(C_FLAGS) $(SANITIZERS) -c $< -o $@.o
 	g++ $(SANITIZERS) $@.o $(RUN_SANITIZED) -o $@
-$(RUN)/arm/%: tests/native/%.c $(RUN_ARM)
-	aarch64-linux-gnu-gcc $(C_FLAGS) -O2 -c $< -o $@.o
-	aarch64-linux-gnu-g++ -static $@.o $(RUN_ARM) -o $@
 
 # The C interface for browsers, by the compiler of the package ziglang. Its C++ library has no exceptions: what they need
 # is compiled from the sources that come with it. No name of a folder is in the result, which is the same everywhere.
@@ -212,6 +205,7 @@ $(PAGE_ENGINE): $(WASM_OBJECTS)
 	@mkdir -p $(@D)
 	$(ZIG) c++ $(WASM_TARGET) -O2 -mexec-model=reactor $(WASM_OBJECTS) -Wl,--max-memory=$(WASM_MEMORY) -Wl,--strip-all \
 	  $(addprefix -Wl$(,)--export=,$(WASM_EXPORTS)) -o $@
+	@chmod 644 $@
 
 # Debian's clang, which brings libFuzzer. What it learns stays in build/fuzz-engine/corpus; bytes that crash the engine
 # are kept in build/fuzz-engine/finds, and `build/fuzz-engine/fuzz FILE` runs one again.

@@ -76,21 +76,10 @@ std::vector<std::size_t> nearest_places(std::size_t length, const Crop& crop) {
     return places;
 }
 
-}  // namespace
-
-std::vector<std::uint8_t> resample(const Plane& plane, const Crop& rows, const Crop& columns, Resampling resampling) {
-    std::vector<std::uint8_t> resized;
-    resized.reserve(rows.size * columns.size);
-    if (resampling == Resampling::nearest) {
-        const std::vector<std::size_t> xs = nearest_places(plane.width, columns);
-        for (const std::size_t y : nearest_places(plane.height, rows)) {
-            for (const std::size_t x : xs) {
-                resized.push_back(plane.at(y, x));
-            }
-        }
-        return resized;
-    }
-    // An axis that keeps its length has one tap of weight 1 for each pixel: the same bytes as without a pass.
+// Along rows, then along columns. An axis that keeps its length has one tap of weight 1 for each pixel: the same bytes as
+// without a pass.
+std::vector<std::uint8_t> filter_rows_first(const Plane& plane, const Crop& rows, const Crop& columns,
+                                            Resampling resampling) {
     const std::vector<Taps> across = taps_of(plane.width, columns, resampling);
     const std::vector<Taps> down = taps_of(plane.height, rows, resampling);
     std::size_t top = plane.height, bottom = 0;
@@ -105,10 +94,48 @@ std::vector<std::uint8_t> resample(const Plane& plane, const Crop& rows, const C
             narrowed.push_back(weighted(taps, [&](std::size_t x) { return plane.at(y, x); }));
         }
     }
+    std::vector<std::uint8_t> resized;
+    resized.reserve(rows.size * columns.size);
     for (const Taps& taps : down) {
         for (std::size_t x = 0; x < columns.size; ++x) {
             resized.push_back(
                 weighted(taps, [&](std::size_t y) { return narrowed[(y - top) * columns.size + x]; }));
+        }
+    }
+    return resized;
+}
+
+// Pillow's choice since version 13; between the passes bytes are rounded and clipped, so the order matters.
+bool shrinks_columns_first(const Plane& plane, const Crop& rows, const Crop& columns) {
+    const auto lost = [](std::size_t length, const Crop& crop) {
+        return static_cast<std::int64_t>(length) - static_cast<std::int64_t>(crop.whole);
+    };
+    const std::int64_t lost_rows = lost(plane.height, rows);
+    return lost_rows > 0 && lost_rows > 2 * lost(plane.width, columns);
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> resample(const Plane& plane, const Crop& rows, const Crop& columns, Resampling resampling) {
+    std::vector<std::uint8_t> resized;
+    resized.reserve(rows.size * columns.size);
+    if (resampling == Resampling::nearest) {
+        const std::vector<std::size_t> xs = nearest_places(plane.width, columns);
+        for (const std::size_t y : nearest_places(plane.height, rows)) {
+            for (const std::size_t x : xs) {
+                resized.push_back(plane.at(y, x));
+            }
+        }
+        return resized;
+    }
+    if (!shrinks_columns_first(plane, rows, columns)) {
+        return filter_rows_first(plane, rows, columns, resampling);
+    }
+    const Plane turned{plane.pixels, plane.width, plane.height, plane.row_step, plane.step};
+    const std::vector<std::uint8_t> filtered = filter_rows_first(turned, columns, rows, resampling);
+    for (std::size_t y = 0; y < rows.size; ++y) {
+        for (std::size_t x = 0; x < columns.size; ++x) {
+            resized.push_back(filtered[x * rows.size + y]);
         }
     }
     return resized;

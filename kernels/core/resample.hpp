@@ -1,4 +1,4 @@
-// A picture in another size, to the bit as Pillow resizes a plane of bytes: the same filters, widened where a picture
+// A picture in another size, to the bit as Pillow 13 resizes a plane of bytes: the same filters, widened where a picture
 // shrinks, in the same fixed-point arithmetic.
 #pragma once
 

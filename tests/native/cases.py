@@ -16,6 +16,7 @@ from spikformer.engine.engine import Engine, Mode
 from spikformer.engine.program import Compiled
 
 REPOSITORY = Path(__file__).parents[2]
+OK, BAD_ARGUMENT, BAD_FILE, NO_MEMORY = 0, 1, 3, 4  # of spikformer_status
 MODES: tuple[Mode, ...] = ("auto", "events", "dense")
 
 
@@ -96,6 +97,6 @@ def make(target: str) -> Path:
     (REPOSITORY / "build").mkdir(exist_ok=True)
     with (REPOSITORY / "build/make.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        run = subprocess.run(["make", "-s", target], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+        run = subprocess.run(["make", "-s", "-j2", target], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     return REPOSITORY / target

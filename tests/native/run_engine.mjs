@@ -1,5 +1,6 @@
 // run_engine.c for engine.wasm: node run_engine.mjs WASM ENGINE INPUT OUTPUT MODE BATCH STEPS HEIGHT WIDTH.
-// With one or more files alone, node run_engine.mjs WASM FILES, prints the status that each is loaded with.
+// With one or more files alone, node run_engine.mjs WASM FILES, prints the status that each is loaded with. With --fill ENGINE,
+// it makes states until memory is full, and prints the status of the last, of one more after all are freed, and the bytes.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [wasm, ...words] = process.argv.slice(2);
@@ -66,7 +67,25 @@ function run([path, inputPath, output, mode, ...sizes]) {
   core.spikformer_free(engine);
 }
 
-if (words.length === 8 && !Number.isNaN(Number(words[3]))) {
+function fill(path) {
+  const { status, engine } = load(path, 0);
+  check(status, "load");
+  const shape = allocate(24), out = allocate(4), states = [];
+  check(core.spikformer_get_shape(engine, shape), "shape");
+  const [, height, width, patch] = numbersAt(shape, 6);
+  const more = () => core.spikformer_new_state(engine, 64, height || patch, width || patch, out);
+  let failed = more();
+  while (failed === 0) {
+    states.push(numbersAt(out, 1)[0]);
+    failed = more();
+  }
+  states.forEach(core.spikformer_free_state);
+  console.log(failed, more(), core.memory.buffer.byteLength);
+}
+
+if (words[0] === "--fill") {
+  fill(words[1]);
+} else if (words.length === 8 && !Number.isNaN(Number(words[3]))) {
   run(words);
 } else {
   for (const path of words) {
