@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@echo "make demo      train a small Spikformer on embedded digits, measure it and write a report, in about a minute"
 	@echo "make check     lint, types and the core tests, in under a minute: run it before every commit"
-	@echo "make test      lint, types and all tests but the slow ones, in ten to twelve minutes on two cores"
+	@echo "make test      lint, types and all tests but the slow ones, in about ten minutes on two cores"
 	@echo "make test-slow the slow tests: whole commands, several processes, benchmarks"
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"

@@ -17,8 +17,6 @@ from spikformer.config import ModelConfig
 from spikformer.data import open_dataset
 from spikformer.errors import FieldError
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize(
     ("text", "shown"),

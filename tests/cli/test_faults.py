@@ -140,6 +140,7 @@ def test_what_an_epoch_leaves(tmp_path: Path) -> None:
     assert number >= 5 * 5
 
 
+@pytest.mark.slow
 def test_importing_and_compiling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As commands, which end with 1 and a message."""
     weights, engine = tmp_path / "imported.safetensors", tmp_path / "net.engine"

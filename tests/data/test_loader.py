@@ -16,7 +16,6 @@ from tests.mistakes import field_error, mistake, shows
 from spikformer.data import ArraySamples, DataSet, Loader, SplitDataset, open_dataset
 from spikformer.preprocessing import Preprocessing
 
-pytestmark = pytest.mark.core
 PIXEL = Preprocessing(kind="image", size=(1, 1), channels=1)
 
 
@@ -60,6 +59,7 @@ def test_any_number_of_workers_gives_the_same_batches(training: bool) -> None:
     assert orders[0] == orders[1] == orders[2]
 
 
+@pytest.mark.slow
 def test_workers_deliver_where_the_temporary_path_is_long(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 100)
     long.mkdir()

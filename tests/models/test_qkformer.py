@@ -15,8 +15,6 @@ from spikformer.layers.linear import batch_invariant
 from spikformer.models import QKFormer, SpikingNetwork, build_model
 from spikformer.runs.checks import batch_invariance
 
-pytestmark = pytest.mark.core
-
 CIFAR, IMAGENET, EVENTS = "qkformer_4_384_cifar10", "qkformer_10_384_imagenet", "qkformer_2_256_cifar10dvs"
 
 

@@ -16,8 +16,6 @@ from spikformer.models.hierarchical_names import NAMINGS, HierarchicalNaming
 from spikformer.models.importers import NAMINGS as ALL
 from spikformer.models.importers import STATE_DICT, recognise
 
-pytestmark = pytest.mark.core
-
 TITLES = {naming.title: naming for naming in NAMINGS}
 CASES = {
     "QKFormer, CIFAR": "qkformer_4_384_cifar10",

@@ -14,8 +14,6 @@ from spikformer.models import SpikingNetwork
 from spikformer.models.importers import STATE_DICT, recognise
 from spikformer.models.residual_names import RESIDUAL_NAMINGS
 
-pytestmark = pytest.mark.core
-
 TITLES = {naming.title: naming for naming in RESIDUAL_NAMINGS}
 CASES = [
     ("SEW-ResNet", "sew_resnet_18_imagenet"),

@@ -179,6 +179,7 @@ def test_mixing_ends_when_it_should(make_trainer) -> None:
     assert seen[0] != seen[1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # dynamo's own
 def test_compiled_training_takes_the_same_steps(make_trainer, monkeypatch) -> None:
     """With a backend that only records what it is given; a real one rounds otherwise, and takes minutes."""

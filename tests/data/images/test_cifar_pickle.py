@@ -135,6 +135,7 @@ def test_what_ends_or_bloats_pythons_own_unpickler_does_neither_here() -> None:
         read_pickle(b"\x80\x04\x8e" + struct.pack("<Q", 1 << 60) + b"short", "batch")
 
 
+@pytest.mark.slow
 def test_repeating_a_call_or_an_instruction_takes_no_memory() -> None:
     """Text of 1 MB that is encoded 50,000 times; and more instructions than any file of CIFAR's has."""
     text = b"X" + struct.pack("<I", 10**6) + b"x" * 10**6 + b"q\1"
