@@ -11,7 +11,6 @@ from PIL import Image
 from tests.mistakes import unknown_name
 
 import spikformer as sf
-from spikformer.cli import main
 from spikformer.data import open_dataset
 from spikformer.weights import FOLDER, find_weights, is_shipped
 
@@ -82,14 +81,6 @@ def test_a_name_predicts_without_torch(tmp_path: Path) -> None:
     (answer,) = json.loads(done.stdout)
     assert answer["classes"][0]["class"] == str(label)
     assert [path.name for path in tmp_path.iterdir()] == ["digit.png"]
-
-
-def test_what_is_made_of_shipped_weights_is_written_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = sorted(FOLDER.iterdir())
-    assert main(["compile", "digits"]) == 0
-    assert sf.load_engine("digits.engine").card == sf.load("digits").card
-    assert sorted(FOLDER.iterdir()) == before
 
 
 def test_all_are_small() -> None:

@@ -30,6 +30,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_samples=200,
         model=SMALL,
         batch_size=50,
+        whiten=True,
+        augmentation={"crop_scale": (0.8, 1.0)},
     )
     return run.last
 

@@ -72,20 +72,28 @@ def ship(
 def _training(path: Path) -> list[Result]:
     """How the weights came about: the time it took, on which processor, and the command."""
     from spikformer.runs.folder import Run
-    from spikformer.training.recipes import get_recipe
+    from spikformer.training.recipes import get_recipe, list_recipes
 
     run = Run(path.parent)
     if run.results is None:
         return []
-    changed = run.recipe.settings_unlike(get_recipe(run.description.recipe))
-    words = [f"--{setting.replace('_', '-')} {quote(_as_word(value))}" for setting, value in changed.items()]
-    more = ["--data DIR"] if run.description.data is not None else []
-    command = " ".join(["spikformer train", run.description.recipe, *more, *words])
+    name = run.description.recipe
+    command = f'sf.train("{name}", …) with the settings of this card'
+    if name in list_recipes() and type(run.recipe.model) is type(get_recipe(name).model):  # else no flags describe it
+        changed = run.recipe.settings_unlike(get_recipe(name))
+        more = ["--data DIR"] if run.description.data is not None else []
+        command = " ".join(["spikformer train", name, *more, *(_flag(*each) for each in changed.items())])
     return [_result("training_seconds", "train", run.results.seconds, command, machine=True)]
 
 
-def _as_word(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _flag(setting: str, value: Any) -> str:
+    """A setting such as model.time_steps as the command takes it."""
+    part, _, name = setting.replace("_", "-").rpartition(".")
+    prefix = f"--{part}." if part else "--"
+    if isinstance(value, bool):
+        return f"{prefix}{'' if value else 'no-'}{name}"
+    values = value if isinstance(value, list | tuple) else [value]
+    return " ".join([f"{prefix}{name}", *(quote(str(each)) for each in values)])
 
 
 def _measured(path: Path, name: str, data: str | os.PathLike[str] | None) -> list[Result]:
