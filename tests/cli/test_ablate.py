@@ -209,8 +209,9 @@ def test_other_settings_are_rejected(story: Story) -> None:
     folder, _ = story
     _, mistake = call(*words_of(folder), "--epochs", 5, code=2)
     assert shows(mistake, folder, "epochs 4")
-    _, mistake = call(*words_of(folder), "--from", folder / "none" / "seed_0" / "best.safetensors", code=2)
-    assert shows(mistake, folder, "from None")
+    other = folder / "none" / "seed_0" / "best.safetensors"
+    _, mistake = call(*words_of(folder), "--from", other, code=2)
+    assert shows(mistake, folder, "from", folder.with_name("weights.safetensors"), other)
     _, mistake = call("ablate", "neuron", *SMALL, "--output", folder, code=2)
     assert shows(mistake, folder, "grid", "'attention'", "'neuron'")
 
