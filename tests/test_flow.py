@@ -37,6 +37,7 @@ FLOW = [
     "visualise",
     "engine",
     "runs",
+    "page",
     "cli",
 ]
 PARALLEL = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spikformer.layers import register_attention
     from spikformer.models import Spikformer, create_model, from_official, load, register_architecture, save
     from spikformer.neurons import register_neuron
+    from spikformer.page import write_page
     from spikformer.preprocessing import Preprocessing
     from spikformer.presets import list_models
     from spikformer.runs.evaluate import evaluate
@@ -48,6 +49,7 @@ _HOME = {
     "save": "spikformer.models",
     "summary": "spikformer.analysis.operations",
     "train": "spikformer.runs.train",
+    "write_page": "spikformer.page",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "save",
     "summary",
     "train",
+    "write_page",
 ]
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -19,6 +20,7 @@ from spikformer.errors import FileError
 
 TEMP_SUFFIX = ".spikformer-tmp"
 """How a name ends while its file is being written; a kill may leave one until the next write to the same path."""
+_PAGE_ENDINGS = (".html", ".htm")
 _SWEPT = 8  # temporary names of one path that are looked at: as many as may write to it at a time
 _MAX_JSON_BYTES = 4 * 2**20  # ten thousand epochs take half of it
 _MAX_JSON_LEVELS = 32
@@ -123,6 +125,21 @@ def remove_stale(temp: Path) -> bool:
         return False
     finally:
         os.close(file)
+
+
+def check_html_path(path: Path) -> None:
+    """Raise for a place that cannot be written to, before anything is computed."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / 'page.html'}.")
+    if path.suffix.lower() not in _PAGE_ENDINGS:
+        raise FileError(path, f"should end in {' or '.join(_PAGE_ENDINGS)}, so that a browser opens it.", "unsupported")
+    if not os.path.isdir(path.parent):
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise type(error)(f"{path} cannot be written: {error.strerror}; choose another place.") from None
 
 
 def umask() -> int:

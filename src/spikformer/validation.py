@@ -140,11 +140,11 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
-def check_count(name: str, value: Any, most: int) -> int:
-    """An integer from 1."""
+def check_count(name: str, value: Any, most: int, *, least: int = 1) -> int:
+    """An integer in a range."""
     number = _as_number(value)
-    if not isinstance(number, int) or not 1 <= number <= most:
-        raise FieldError(name, f"{name} must be an integer from 1 to {most:,}, got {shown(value)}.")
+    if not isinstance(number, int) or not least <= number <= most:
+        raise FieldError(name, f"{name} must be an integer from {least} to {most:,}, got {shown(value)}.")
     return number
 
 

@@ -13,7 +13,8 @@ from spikformer.data import DataSet, open_dataset
 from spikformer.data.dataset import ArraySamples
 from spikformer.models import SpikingNetwork
 from spikformer.presets import get_preset
-from spikformer.runs.measure import choose_samples, watch_files, watch_samples
+from spikformer.runs.measure import watch_files, watch_samples
+from spikformer.runs.trained import choose_samples
 
 DIGITS = open_dataset("digits")
 

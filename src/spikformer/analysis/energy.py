@@ -28,6 +28,7 @@ from spikformer.analysis.operations import LayerOperations, Order, Runtime, coun
 from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
+from spikformer.paper import AC_PJ, MAC_PJ
 
 Convention = Literal["paper", "strict", "entrywise"]
 FirstConv = Literal["every_step", "once"]
@@ -118,8 +119,8 @@ class Constants:
     register between them, so it is an upper bound for both networks.
     """
 
-    mac_pj: float = 4.6
-    ac_pj: float = 0.9
+    mac_pj: float = MAC_PJ
+    ac_pj: float = AC_PJ
     weight_pj: float = 10.0
     membrane_pj: float = 10.0
 

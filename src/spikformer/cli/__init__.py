@@ -24,6 +24,7 @@ VERBS = {
     "report": "Write one page about a run: accuracy, firing, energy, attention",
     "import": "Convert weights of the authors' code",
     "compile": "Turn trained weights into an engine that runs on spikes, without PyTorch",
+    "page": "Write a browser page in which a network runs, and can be watched and changed",
     "bench": "Measure how fast weights or an engine answer on this machine",
     "verify": "Check this installation against the paper and the authors' code",
 }

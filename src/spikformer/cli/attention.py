@@ -81,8 +81,8 @@ def run(options: Options) -> int:
 
 
 def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
-    from spikformer.runs.measure import choose_samples, watch_files, watch_samples
-    from spikformer.runs.trained import data_path, load_trained, open_data
+    from spikformer.runs.measure import watch_files, watch_samples
+    from spikformer.runs.trained import choose_samples, data_path, load_trained, open_data
 
     model = load_trained(options.weights)
     _check(options, model)

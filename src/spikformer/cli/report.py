@@ -46,9 +46,10 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer import __version__
+    from spikformer.io import check_html_path
     from spikformer.runs.report import open_run
     from spikformer.training.distributed import choose_device
-    from spikformer.visualise.report import Report, check_report_path, write_report
+    from spikformer.visualise.report import Report, write_report
     from spikformer.visualise.report.wording import progress, summary, warning
 
     _check(options)
@@ -56,7 +57,7 @@ def run(options: Options) -> int:
     device = choose_device(options.accelerator)
     # Everything that can be wrong is found before anything takes long.
     opened = [open_run(path, name, options.data, options.split) for path, name in _named(options.runs)]
-    check_report_path(output)
+    check_html_path(output)
     total = sum(each.num_passes(options.max_samples) for each in opened)
     with bar("Measuring", total, enabled=not options.json) as advance:
         measured = [

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from spikformer.data.dataset import DIGITS, ArraySamples, DataSet, preprocessed
+from spikformer.data.dataset import DIGITS, SPLITS, ArraySamples, DataSet, preprocessed
 from spikformer.data.options import DataOptions
 from spikformer.data.splits import Subset, hold_out
 from spikformer.errors import FieldError
@@ -57,6 +57,14 @@ def _watched(seen: Preprocessing) -> tuple[np.ndarray, np.ndarray]:
     brightness, labels = _read()
     frames = np.stack([seen.to_sample(recording) for recording in EventCamera().watch(brightness)])
     return frames, labels
+
+
+def recorded_digits(split: str) -> list[Recording]:
+    """What the frames of `digits_dvs` are made of: the recordings of a split, in its order."""
+    brightness, labels = _read()
+    parts = dict(zip(SPLITS, _splits(ArraySamples(brightness, labels, "digits")), strict=True))
+    recordings = EventCamera().watch(brightness)
+    return [recordings[place] for place in parts[split].indices]
 
 
 def _read() -> tuple[np.ndarray, np.ndarray]:

@@ -144,31 +144,6 @@ def _watch(
     return Watched(sample, source, label, class_names[answer], float(shares[answer]), seen)
 
 
-def choose_samples(data: DataSet, split: str, count: int) -> list[int]:
-    """Places of samples that can be read, one a class as far as that goes, classes spread over all there are."""
-    samples = data.split(split)
-    classes = np.unique(samples.labels)
-    members = {label: iter(np.flatnonzero(samples.labels == label)) for label in classes}
-    spread = classes[np.unique(np.linspace(0, len(classes) - 1, min(count, len(classes))).round().astype(int))]
-    turn = [*spread, *np.setdiff1d(classes, spread)] if count else []
-    chosen: list[int] = []
-    while turn and len(chosen) < count:
-        label = turn.pop(0)
-        place = next((int(place) for place in members[label] if _can_be_read(samples, int(place))), None)
-        if place is not None:
-            chosen.append(place)
-            turn.append(label)  # its next, once every class has had its turn
-    return sorted(chosen, key=lambda place: (int(samples.labels[place]), place))
-
-
-def _can_be_read(samples: Any, place: int) -> bool:
-    try:
-        samples[place]
-    except (ValueError, OSError):
-        return False
-    return True
-
-
 _MASKED: dict[str, Shown] = {"query": "masked Q", "key": "masked K", "value": "masked V"}
 
 

@@ -23,8 +23,8 @@ from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
 from spikformer.runs.folder import Run
-from spikformer.runs.measure import Watched, attention_maps, batches, choose_samples, watch_samples
-from spikformer.runs.trained import load_trained, open_data
+from spikformer.runs.measure import Watched, attention_maps, batches, watch_samples
+from spikformer.runs.trained import choose_samples, load_trained, open_data
 from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
 from spikformer.visualise.report import ReportedRun, Sample, Weights
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from spikformer.card import ModelCard
+from spikformer.config import NetworkConfig
 from spikformer.errors import FieldError, FileError
 from spikformer.weights import find_weights, is_shipped
 
 if TYPE_CHECKING:
-    from spikformer.data import DataSet
+    from spikformer.data import DataSet, Samples
     from spikformer.engine import Engine
     from spikformer.models import SpikingNetwork
 
@@ -86,7 +90,16 @@ def _check_trained(model: SpikingNetwork | Engine, path: Path) -> None:
         )
 
 
-def open_data(model: SpikingNetwork | Engine, path: Path | None) -> DataSet:
+class Described(Protocol):
+    """A model, an engine, or what says as much of itself."""
+
+    @property
+    def config(self) -> NetworkConfig: ...
+    @property
+    def card(self) -> ModelCard: ...
+
+
+def open_data(model: Described, path: Path | None) -> DataSet:
     """The data that a network was trained on, preprocessed as its card says; ValueError for any other."""
     from spikformer.data import open_for_model
 
@@ -107,7 +120,7 @@ def open_data(model: SpikingNetwork | Engine, path: Path | None) -> DataSet:
     return data
 
 
-def check_fits(data: DataSet, model: SpikingNetwork | Engine) -> None:
+def check_fits(data: DataSet, model: Described) -> None:
     trained = model.card.class_names
     if data.class_names != trained:
         raise FieldError(
@@ -121,3 +134,28 @@ def check_fits(data: DataSet, model: SpikingNetwork | Engine) -> None:
             f"This data has {data.channels} channels, and the weights need {model.config.in_channels}; give them the "
             "data they were trained on.",
         )
+
+
+def choose_samples(data: DataSet, split: str, count: int) -> list[int]:
+    """Places of samples that can be read, one a class as far as that goes, classes spread over all there are."""
+    samples = data.split(split)
+    classes = np.unique(samples.labels)
+    members = {label: iter(np.flatnonzero(samples.labels == label)) for label in classes}
+    spread = classes[np.unique(np.linspace(0, len(classes) - 1, min(count, len(classes))).round().astype(int))]
+    turn = [*spread, *np.setdiff1d(classes, spread)] if count else []
+    chosen: list[int] = []
+    while turn and len(chosen) < count:
+        label = turn.pop(0)
+        place = next((int(place) for place in members[label] if _can_be_read(samples, int(place))), None)
+        if place is not None:
+            chosen.append(place)
+            turn.append(label)  # its next, once every class has had its turn
+    return sorted(chosen, key=lambda place: (int(samples.labels[place]), place))
+
+
+def _can_be_read(samples: Samples, place: int) -> bool:
+    try:
+        samples[place]
+    except (ValueError, OSError):
+        return False
+    return True

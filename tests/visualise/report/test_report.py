@@ -10,7 +10,8 @@ from tests.faults import BROKEN, FULL, fail_each
 from tests.mistakes import mistake
 
 from spikformer.validation import SILENT
-from spikformer.visualise.report import check_report_path, render_report, write_report
+from spikformer.io import check_html_path
+from spikformer.visualise.report import render_report, write_report
 from spikformer.visualise.report.wording import three_digits
 
 EVIL = "<script>window.hacked = 1</script>\"'><img src=x onerror=hacked()>&amp;"
@@ -199,13 +200,13 @@ def test_the_file_is_whole_or_untouched(make_run, report_of, tmp_path: Path) -> 
 )
 def test_a_place_that_cannot_be_is_an_error(tmp_path: Path, name: str, error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
-        check_report_path(tmp_path / name)
+        check_html_path(tmp_path / name)
     assert str(tmp_path) in str(caught.value)
 
 
 def test_a_place_that_cannot_be_written_is_an_error() -> None:
     with mistake(OSError, "/proc/report.html"):
-        check_report_path(Path("/proc/report.html"))
+        check_html_path(Path("/proc/report.html"))
 
 
 @pytest.mark.slow  # a page takes a second to draw

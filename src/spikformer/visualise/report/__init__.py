@@ -9,8 +9,6 @@ and the page's policy forbids scripts and requests besides.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from spikformer.errors import FileError
-from spikformer.io import write_atomically
+from spikformer.io import check_html_path, write_atomically
 from spikformer.visualise.report import drawing, wording
 from spikformer.visualise.report.content import Report, ReportedRun, Sample, Weights
 
@@ -28,7 +25,6 @@ __all__ = [
     "ReportedRun",
     "Sample",
     "Weights",
-    "check_report_path",
     "render_report",
     "write_report",
 ]
@@ -60,12 +56,11 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.warning,
 )
 _HERE = Path(__file__).parent
-_ENDINGS = (".html", ".htm")
 
 
 def write_report(content: Report, path: Path) -> None:
     """Write the page atomically."""
-    check_report_path(path)
+    check_html_path(path)
     write_atomically(path, render_report(content).encode(errors="replace"))  # a folder's name may be no text
 
 
@@ -86,18 +81,3 @@ def render_report(content: Report) -> str:
             drawing.draw_run(run, f"run-{number}-" if several else "") for number, run in enumerate(content.runs, 1)
         ],
     )
-
-
-def check_report_path(path: Path) -> None:
-    """Raise for a place that cannot be written to, before anything is computed."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}.")
-    if path.suffix.lower() not in _ENDINGS:
-        raise FileError(path, f"should end in {' or '.join(_ENDINGS)}, so that a browser opens it.", "unsupported")
-    if not os.path.isdir(path.parent):
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into; create it first.")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise type(error)(f"{path} cannot be written: {error.strerror}; choose another place.") from None
