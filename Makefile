@@ -153,8 +153,8 @@ tsan:
 	TSAN_OPTIONS=halt_on_error=1 $(TSAN)/threads
 
 # Engine files through the C interface, in the build with sanitizers that tests/native runs.
-C_SOURCES := kernels/bindings/c/{load_file,spikformer}.cpp \
-  kernels/core/{engine_file,json,op_reader,preprocessing,resample,tensor_file}.cpp
+C_SOURCES := kernels/bindings/c/{load_file,probes,spikformer}.cpp \
+  kernels/core/{engine_file,json,op_reader,preprocessing,resample,tensor_file,utf8}.cpp
 CORE_HEADERS := $(wildcard kernels/core/*.hpp kernels/isa/*.hpp kernels/isa/*/*.hpp kernels/bindings/c/*.h*)
 RUN := build/run
 RUN_SANITIZED := $(patsubst kernels/%.cpp,$(RUN)/sanitized/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)))
@@ -179,7 +179,7 @@ WASM_TARGET := -target wasm32-wasi -mcpu=generic+simd128+exception_handling -fwa
   -DNDEBUG -g0
 WASM_MEMORY := 1073741824
 WASM_EXPORTS := malloc free $(addprefix spikformer_,load_memory free get_shape get_preprocessing class_name prepare run \
-  new_state step free_state last_error)
+  new_state step free_state num_ops get_ops tap read_tap clear_taps intervene clear_interventions get_reports last_error)
 ZIG := $(BIN)/python -m ziglang
 ZIG_LIBRARY = $(shell $(BIN)/python -c "import ziglang; print(ziglang.__path__[0])")/lib
 .PHONY: wasm zig

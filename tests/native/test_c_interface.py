@@ -13,7 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from tests.engine.drawn import program_of_every_op
-from tests.native.cases import BAD_ARGUMENT, BAD_FILE, NAMES, OK, REPOSITORY, assert_answers, make, write_case
+from tests.native.cases import (
+    BAD_ARGUMENT,
+    BAD_FILE,
+    NAMES,
+    OK,
+    PROBED,
+    REPOSITORY,
+    assert_answers,
+    assert_probes,
+    make,
+    write_case,
+)
 from tests.native.damaged import WRONG
 
 from spikformer.card import ModelCard
@@ -31,6 +42,12 @@ pytestmark = pytest.mark.slow  # the build with sanitizers takes minutes the fir
 def test_answers_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
     modes = ("auto", "events", "dense") if name == "every_op" else ("events",)
     assert_answers(write_case(name, tmp_path), [make("build/run/sanitized/run_engine")], modes)
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_taps_interventions_and_reports_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
+    mode = "auto" if name == "every_op" else "events"
+    assert_probes(write_case(name, tmp_path), [make("build/run/sanitized/probe_engine")], mode, answers=False)
 
 
 def statuses(paths: list[Path]) -> list[int]:

@@ -6,10 +6,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.native.cases import BAD_FILE, NAMES, NO_MEMORY, OK, REPOSITORY, assert_answers, write_case
+from tests.native.cases import (
+    BAD_FILE,
+    NAMES,
+    NO_MEMORY,
+    OK,
+    PROBED,
+    REPOSITORY,
+    assert_answers,
+    assert_probes,
+    write_case,
+)
 from tests.native.damaged import WRONG
 
 WASM = REPOSITORY / "src/spikformer/page/engine.wasm"
+PROBE = ["node", str(Path(__file__).with_name("probe_engine.mjs")), str(WASM)]
 NODE = ["node", str(Path(__file__).with_name("run_engine.mjs")), str(WASM)]
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
@@ -23,6 +34,14 @@ needs_zig = pytest.mark.skipif(
 def test_answers_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
     modes = ("auto", "events", "dense") if name == "every_op" else ("events",)
     assert_answers(write_case(name, tmp_path), NODE, modes)
+
+
+@needs_node
+@pytest.mark.parametrize("name", PROBED)
+def test_taps_interventions_and_reports_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
+    """Through engine.js, with answers, those of each step and of a stream."""
+    mode = "auto" if name == "every_op" else "events"
+    assert_probes(write_case(name, tmp_path), PROBE, mode, answers=True)
 
 
 @needs_node
