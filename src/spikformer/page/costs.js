@@ -57,7 +57,7 @@ export function setUpCosts(app) {
         make("td", { text: time === undefined ? "–" : time.toFixed(2) }),
       ]);
     }));
-    note.textContent = `${COUNTED[state.convention]} ${energy.macPj} pJ a multiply-accumulate, ${energy.acPj} pJ an accumulate, at 45 nm; an estimate by counting, no chip was measured. Products that share their input share their milliseconds.`;
+    note.textContent = `${COUNTED[state.convention]} ${energy.macPj} pJ a multiply-accumulate, ${energy.acPj} pJ an accumulate, at 45 nm; an estimate by counting, no chip was measured.`;
   });
 }
 

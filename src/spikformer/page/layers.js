@@ -25,7 +25,9 @@ export function setUpLayers(app) {
     for (const { op, map, line, name, rate, button } of parts) {
       const spikes = /** @type {Uint8Array} */ (thought.spikes.get(op.name)), count = size.get(op.name) ?? 1;
       const rates = Array.from({ length: thought.steps }, (_, step) => total(spikes.subarray(step * count, (step + 1) * count)) / count);
-      heatMap(map, perPosition(spikes.subarray(state.step * count, (state.step + 1) * count), op), op.width, op.height, palette);
+      const places = perPosition(spikes, op);
+      const most = places.reduce((largest, share) => Math.max(largest, share), 0.02), at = state.step * op.height * op.width; // of all steps, so that they compare
+      heatMap(map, places.subarray(at, at + op.height * op.width).map((share) => share / most), op.width, op.height, palette);
       rate.textContent = `${percent(rates[state.step])} fire`;
       stepBars(line, rates, state.step, palette);
       press(button, op.name === state.layer);
@@ -46,12 +48,12 @@ export function chooseLayer(app, layer) {
 }
 
 /**
- * The share of channels that fire at each position.
+ * The share of channels that fire at each position of each step.
  * @param {Uint8Array} spikes
  * @param {Op} op
  */
-function perPosition(spikes, { channels, height, width }) {
-  return Float32Array.from({ length: height * width }, (_, place) => total(spikes.subarray(place * channels, (place + 1) * channels)) / channels);
+function perPosition(spikes, { channels }) {
+  return Float32Array.from({ length: spikes.length / channels }, (_, place) => total(spikes.subarray(place * channels, (place + 1) * channels)) / channels);
 }
 
 /** @param {Uint8Array} values */

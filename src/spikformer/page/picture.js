@@ -108,7 +108,7 @@ export function paintFrame(canvas, frame, seen, colours) {
 }
 
 /**
- * A map over tokens on top of a frame: what is attended to stays bright, the rest fades.
+ * A map over tokens on top of a frame, the more attention, the less transparent.
  * @param {HTMLCanvasElement} canvas
  * @param {Float32Array} frame
  * @param {{height: number, width: number, values: Float32Array, most: number}} map
@@ -124,12 +124,9 @@ export function paintAttention(canvas, frame, map, seen, colours) {
   const context = context2d(canvas);
   context.imageSmoothingEnabled = false;
   context.drawImage(under, 0, 0, canvas.width, canvas.height);
-  context.globalAlpha = 0.45;
-  context.fillStyle = colours.cell;
-  context.fillRect(0, 0, canvas.width, canvas.height);
   context.fillStyle = colours.spike;
   map.values.forEach((value, token) => {
-    context.globalAlpha = map.most > 0 ? 0.85 * (value / map.most) : 0;
+    context.globalAlpha = map.most > 0 ? 0.82 * (value / map.most) : 0;
     context.fillRect((token % map.width) * side, Math.floor(token / map.width) * side, side, side);
   });
   context.globalAlpha = 1;

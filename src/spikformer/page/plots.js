@@ -51,7 +51,7 @@ export function heatMap(canvas, values, width, height, { cell, spike }) {
   canvas.height = height;
   const image = new ImageData(width, height), from = rgb(cell), to = rgb(spike);
   for (let index = 0; index < width * height; index++) {
-    const share = Math.sqrt(Math.min(1, values[index])); // rare spikes are seen, too
+    const share = Math.min(1, values[index]) ** 0.8; // what is rare is seen, too
     for (let part = 0; part < 3; part++) image.data[4 * index + part] = from[part] + (to[part] - from[part]) * share;
     image.data[4 * index + 3] = 255;
   }
@@ -169,7 +169,7 @@ export function lines(canvas, curves, axes, colours) {
     segment(context, [[left, down(value)], [right, down(value)]]);
     context.setLineDash([]);
     context.textAlign = "left";
-    context.fillText(text, left + 4, down(value) - 7);
+    context.fillText(text, left + 4, down(value) + (down(value) < top + 26 ? 9 : -7));
   }
   for (const { values, colour, width: thick = 1.5, dashed = false, text } of curves) {
     const points = Array.from(values, (value, step) => /** @type {[number, number]} */ ([across(step), down(value)]));
