@@ -1,7 +1,7 @@
 """One script out of the page's modules, without a bundler: every module becomes a function that is called once.
 
-A page that is opened from disk cannot import its neighbours, and its policy allows one script, by its hash. Modules are
-held to what this file can turn: `import { a, b as c } from "./x.js";` and `export` in front of a function, class or const.
+A page that is opened from disk cannot import its neighbours, and its policy allows one script, by its hash. Modules
+keep to what is turned here: `import { a, b as c } from "./x.js";` and `export` before a function, class or const.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TYPES = re.compile(r"^export \{\};\n", re.MULTILINE)
 
 
 def bundle(entry: str) -> str:
-    """The text of a module script that runs `entry` and what it imports, each once, in the order they need each other."""
+    """The text of a module script that runs `entry` after what it imports, each module once."""
     done: dict[str, str] = {}
     _add(entry, done, ())
     return '"use strict";\n' + "".join(done.values())

@@ -63,8 +63,14 @@ def _picture(sample: np.ndarray) -> dict[str, Any]:
 def _recording(recording: Recording) -> dict[str, Any]:
     """An .npz file, which the page reads as one that is dropped."""
     file = io.BytesIO()
-    columns = {"t": recording.time_us.astype(np.int32), "x": recording.x, "y": recording.y, "p": recording.on}
-    np.savez_compressed(file, size=np.array(recording.size, np.int16), **columns)
+    np.savez_compressed(
+        file,
+        t=recording.time_us.astype(np.int32),
+        x=recording.x,
+        y=recording.y,
+        p=recording.on,
+        size=np.array(recording.size, np.int16),
+    )
     return {"kind": "recording", "bytes": encoded(file.getvalue())}
 
 
