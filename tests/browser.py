@@ -78,6 +78,11 @@ class Browser:
         """A command of Chromium's own protocol."""
         return self._driver.execute_cdp_cmd(command, arguments)
 
+    def news(self) -> tuple[list[str], list[str]]:
+        """Console messages and requests since the page was opened, or since the last call."""
+        messages, asked = self._drain()
+        return messages, [url for url in asked if not url.startswith(("data:", "blob:"))]
+
     def _drain(self) -> tuple[list[str], list[str]]:
         """Console messages and addresses asked for since the last call."""
         messages = [entry["message"] for entry in self._driver.get_log("browser")]
@@ -89,15 +94,15 @@ class Browser:
 
 
 @contextmanager
-def open_browser() -> Iterator[Browser]:
-    """A browser of our own with a profile of its own, closed at the end."""
+def open_browser(*flags: str) -> Iterator[Browser]:
+    """A browser of our own with a profile of its own, closed at the end; `flags` are added to the usual ones."""
     if not (CHROMIUM.exists() and DRIVER.exists()):
         pytest.fail("Looking at a page needs Debian's chromium and chromium-driver; `make browser` installs them.")
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        for flag in (*_FLAGS, *flags, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         driver = webdriver.Chrome(options, Service(str(DRIVER)))
         try:
