@@ -138,6 +138,19 @@ def test_several_runs_share_a_page_in_the_present_folder(copy, tmp_path: Path, m
     assert "The weights of the best epoch are not in the run's folder." in page
 
 
+def test_runs_are_linked_to_their_pages(copy, tmp_path: Path, capsys) -> None:
+    """`--page` writes them; one that is there is linked without being asked for."""
+    first, second, output = copy("a run & more"), copy("second"), tmp_path / "report.html"
+    assert main(["report", str(first), *QUICK, "--page", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["page"] == "page.html"
+    assert (first / "page.html").stat().st_size > 500_000
+    assert 'href="page.html"' in (first / "report.html").read_text(encoding="utf-8")
+    assert main(["report", str(first), str(second), *QUICK, "--output", str(output), "--json"]) == 0
+    pages = [run["page"] for run in json.loads(capsys.readouterr().out)["runs"]]
+    assert pages == ["a%20run%20%26%20more/page.html", None]
+    assert output.read_text(encoding="utf-8").count("page.html") == 1
+
+
 def test_what_is_no_run_is_rejected(copy, tmp_path: Path, capsys) -> None:
     assert shows(error_of(capsys), "spikformer train")
     assert shows(error_of(capsys, tmp_path / "nowhere"), tmp_path / "nowhere")

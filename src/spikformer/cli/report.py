@@ -7,11 +7,13 @@ Example: spikformer report runs/first runs/second --output comparison.html
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import tyro
 
@@ -20,6 +22,8 @@ from spikformer.validation import Accelerator, Split
 
 if TYPE_CHECKING:
     from spikformer.visualise.report import ReportedRun
+
+_PAGE = "page.html"
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Options:
     """Samples at a time."""
     accelerator: Accelerator = "auto"
     """Where to compute; auto uses a GPU if there is one."""
+    page: bool = False
+    """Also write RUN/page.html, in which the run's network can be tried. A run that has one is linked to it anyway."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -47,6 +53,7 @@ class Options:
 def run(options: Options) -> int:
     from spikformer import __version__
     from spikformer.io import check_html_path
+    from spikformer.page import write_page
     from spikformer.runs.report import open_run
     from spikformer.training.distributed import choose_device
     from spikformer.visualise.report import Report, write_report
@@ -70,6 +77,12 @@ def run(options: Options) -> int:
             )
             for each in opened
         ]
+        if options.page:
+            for path in options.runs:
+                write_page(path, path / _PAGE)
+        measured = [
+            replace(each, page=_page_link(path, output)) for path, each in zip(options.runs, measured, strict=True)
+        ]
         write_report(Report(measured, version=__version__, made=time.strftime("%Y-%m-%d %H:%M")), output)
     if options.json:
         print(json.dumps({"report": str(output), "runs": [_figures(each) for each in measured]}))
@@ -79,6 +92,13 @@ def run(options: Options) -> int:
             say(f"{each.name}: {line}")
     say(f"report: {output}")
     return 0
+
+
+def _page_link(run: Path, output: Path) -> str | None:
+    """The address of a run's page, as a link of the report."""
+    if not (run / _PAGE).is_file():
+        return None
+    return quote(Path(os.path.relpath(run / _PAGE, output.parent)).as_posix())
 
 
 def _check(options: Options) -> None:
@@ -117,4 +137,5 @@ def _figures(run: ReportedRun) -> dict[str, object]:
         "finished": run.finished,
         "accuracy": accuracy,
         "energy": run.energy.to_dict(),
+        "page": run.page,
     }

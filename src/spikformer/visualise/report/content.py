@@ -90,6 +90,8 @@ class ReportedRun:
     paper: PaperRow | None = None
     network: str | None = None
     """What people call it, where the recipe is of a network of another architecture."""
+    page: str | None = None
+    """Where its browser page is, as an address relative to the report; None if it has none."""
 
     def __post_init__(self) -> None:
         if not self.history:

@@ -1,0 +1,102 @@
+"""Images a second in Chromium, by the page's engine, beside the native engine on one thread, in one run.
+
+python benchmarks/bench_page.py [--model spikformer_small_cifar10] [--images 60] [--rounds 3]
+
+Both run the same images one by one, in turn, round after round; the median round counts. Weights are those of a network
+that fires but learnt nothing. Also measured: the first paint of the page, opened from disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.browser import Browser, open_browser
+
+from spikformer.analysis.specimens import specimen
+from spikformer.engine import Engine
+from spikformer.engine.file import write_compiled
+from spikformer.engine.lowering import from_model
+from spikformer.io import processor_name
+from spikformer.page import write_page
+from spikformer.preprocessing import Preprocessing
+from spikformer.presets import get_preset
+
+_RUN = """
+const [count, size] = arguments, engine = window.spikformer.engine, inputs = window.benchInputs;
+const start = performance.now();
+for (let index = 0; index < count; index++) engine.run(inputs.subarray(index * size, (index + 1) * size), {});
+return (performance.now() - start) / count;
+"""
+_PUT = """
+const [length, noise] = arguments;
+window.benchInputs = Float32Array.from({ length }, (_, index) => noise[index % noise.length]);
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="spikformer_small_cifar10")
+    parser.add_argument("--images", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    config = get_preset(options.model).config
+    size = config.image_size
+    assert size is not None, "the preset leaves its image size open"
+    compiled = from_model(specimen(config, torch.float32))
+    seen = Preprocessing(kind="image", size=size, channels=config.in_channels)
+    compiled = replace(compiled, card=replace(compiled.card, preprocessing=seen))
+    count = config.in_channels * size[0] * size[1]
+    noise = np.random.default_rng(0).random(1009).astype(np.float32)  # prime, so that no two images are alike
+    images = np.resize(noise, (options.images, 1, config.in_channels, *size))
+    native = Engine(compiled, 1)
+    native.mode = "events"
+    with TemporaryDirectory() as folder, open_browser() as browser:
+        write_compiled(compiled, Path(folder, "net.engine"))
+        page = write_page(Path(folder, "net.engine"), Path(folder, "page.html"))
+        paint_ms = _open(browser, page.path)
+        browser.run(_PUT, options.images * count, noise.tolist())
+        browser.run(_RUN, 3, count)
+        rounds = [
+            (_time_native(native, images), browser.run(_RUN, options.images, count)) for _ in range(options.rounds)
+        ]
+    native_ms, page_ms = (median(each) for each in zip(*rounds, strict=True))
+    print(f"{options.model}, T = {config.time_steps}, one thread, one image at a time, {processor_name()}")
+    print(f"{'':24}{'ms an image':>14}{'images/s':>12}")
+    for name, ms in ((f"native, {native.instructions}", native_ms), ("page, Chromium", page_ms)):
+        print(f"{name:24}{ms:14.2f}{1000 / ms:12.1f}")
+    print(f"first paint of a page of {page.num_bytes / 1e6:.1f} MB after {paint_ms:.0f} ms")
+    numbers = {"native_ms": native_ms, "page_ms": page_ms, "first_paint_ms": paint_ms, "page_bytes": page.num_bytes}
+    print(
+        json.dumps({"model": options.model, "instructions": native.instructions, "machine": processor_name()} | numbers)
+    )
+
+
+def _open(browser: Browser, path: Path) -> float:
+    """Open the page and wait until its engine answers; milliseconds to the first paint."""
+    browser.open(path)
+    while browser.run("return document.documentElement.dataset.ready") != "yes":
+        time.sleep(0.05)
+    return browser.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+
+
+def _time_native(engine: Engine, images: np.ndarray) -> float:
+    start = time.perf_counter()
+    for image in images:
+        engine(image)
+    return (time.perf_counter() - start) / len(images) * 1e3
+
+
+if __name__ == "__main__":
+    main()
