@@ -1,9 +1,9 @@
 """Images a second in Chromium, by the page's engine, beside the native engine on one thread, in one run.
 
-python benchmarks/bench_page.py [--model spikformer_small_cifar10] [--images 60] [--rounds 3]
+python benchmarks/bench_page.py [--model spikformer_small_cifar10] [--weights RUN] [--images 60] [--rounds 3]
 
-Both run the same images one by one, in turn, round after round; the median round counts. Weights are those of a network
-that fires but learnt nothing. Also measured: the first paint of the page, opened from disk.
+Both run the same images of noise one by one, in turn, round after round; the median round counts. Without weights the
+network has learnt nothing and fires far more than a trained one. Also measured: the first paint of the page, from disk.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from tests.browser import Browser, open_browser
 from spikformer.analysis.specimens import specimen
 from spikformer.engine import Engine
 from spikformer.engine.file import write_compiled
-from spikformer.engine.lowering import from_model
+from spikformer.engine.lowering import from_model, from_weights
 from spikformer.io import processor_name
 from spikformer.page import write_page
 from spikformer.preprocessing import Preprocessing
 from spikformer.presets import get_preset
+from spikformer.runs.trained import weights_path
 
 _RUN = """
 const [count, size] = arguments, engine = window.spikformer.engine, inputs = window.benchInputs;
@@ -47,14 +48,19 @@ window.benchInputs = Float32Array.from({ length }, (_, index) => noise[index % n
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="spikformer_small_cifar10")
+    parser.add_argument("--weights", help="a run folder or weights to take instead of a preset")
     parser.add_argument("--images", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    config = get_preset(options.model).config
+    if options.weights is None:
+        compiled = from_model(specimen(get_preset(options.model).config, torch.float32))
+    else:
+        compiled, options.model = from_weights(weights_path(options.weights)), options.weights
+    config = compiled.config
+    assert config is not None
     size = config.image_size
-    assert size is not None, "the preset leaves its image size open"
-    compiled = from_model(specimen(config, torch.float32))
+    assert size is not None, "the network leaves its image size open"
     seen = Preprocessing(kind="image", size=size, channels=config.in_channels)
     compiled = replace(compiled, card=replace(compiled.card, preprocessing=seen))
     count = config.in_channels * size[0] * size[1]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.mistakes import mistake
@@ -21,7 +22,9 @@ from spikformer.cli import main
 from spikformer.data import open_dataset
 from spikformer.engine.file import read_compiled, write_compiled
 from spikformer.engine.lowering import from_weights
+from spikformer.engine.program import Builder, Compiled, Program
 from spikformer.errors import FieldError, FileError, UnknownNameError
+from spikformer.page.about import describe
 from spikformer.page.build import render
 from spikformer.page.bundle import FOLDER
 from spikformer.preprocessing import Preprocessing
@@ -85,7 +88,7 @@ def test_an_engine_file_is_taken_as_it_is(tmp_path: Path) -> None:
     written = sf.write_page(engine, tmp_path / "page.html", num_samples=3)
     page = written.path.read_text(encoding="utf-8")
     assert b64decode(part(page, "engine")) == engine.read_bytes()
-    assert json.loads(part(page, "about"))["name"] == "net.engine"
+    assert json.loads(part(page, "about"))["name"] == "net"
     assert written.num_samples == 3
 
 
@@ -130,9 +133,18 @@ def test_mistakes_are_named_and_nothing_is_written(tmp_path: Path) -> None:
     assert not page.exists()
 
 
-def test_sizes_and_steps_that_a_page_offers_are_bounded() -> None:
-    from spikformer.page.about import describe
+def test_a_program_without_neurons_has_nothing_to_watch() -> None:
+    weights, bias = np.ones((2, 1, 1, 3), np.float32), np.zeros(2, np.float32)
+    build = Builder()
+    build.read_out(
+        "head", build.convolve("conv", 0, weights, bias), np.ones((4, 2), np.float32), np.zeros(4, np.float32)
+    )
+    card = ModelCard(architecture="program", preprocessing=Preprocessing(kind="image", size=(4, 4), channels=3))
+    with mistake(FieldError, field="ops"):
+        describe(Compiled(Program(tuple(build.ops), 3, 2, (4, 4)), card=card))
 
+
+def test_sizes_and_steps_that_a_page_offers_are_bounded() -> None:
     compiled = from_weights("digits")
     seen = Preprocessing(kind="image", size=(8, 8), channels=1)
     about = describe(replace(compiled, card=replace(compiled.card, preprocessing=seen)))

@@ -11,6 +11,7 @@ from typing import Any
 from spikformer.config import LARGEST_ACTIVATION
 from spikformer.engine.ops import OP_NAMES, And, Attend, Fire, Op, Value
 from spikformer.engine.program import Compiled, Program
+from spikformer.errors import FieldError
 from spikformer.paper import AC_PJ, MAC_PJ
 
 MOST_STEPS = 16
@@ -21,6 +22,8 @@ def describe(compiled: Compiled) -> dict[str, Any]:
     """Everything but the samples."""
     card, program = compiled.card, compiled.program
     seen = card.known_preprocessing
+    if not any(True for _ in program.state_ops()):
+        raise FieldError("ops", "This program has no spiking neurons to watch; compile a spiking network.")
     values = program.values(*seen.size)
     largest = max(value.positions * value.channels for value in values)
     own = seen.time_steps or program.time_steps

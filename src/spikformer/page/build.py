@@ -84,8 +84,10 @@ def _engine(path: Path) -> tuple[Compiled, bytes]:
 
 def _name(source: str | os.PathLike[str]) -> str:
     """What to call the network: no folders, which are nobody's business once the page is sent."""
-    path = Path(source)
-    return path.parent.absolute().name if path.stem in ("best", "last") else path.absolute().name
+    path = Path(source).absolute()
+    if path.is_dir():
+        return path.name
+    return path.parent.name if path.stem in ("best", "last") else path.stem
 
 
 def render(about: dict[str, Any], samples: list[dict[str, Any]], engine: bytes) -> bytes:
