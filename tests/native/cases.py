@@ -127,11 +127,14 @@ def write_case(name: str, folder: Path, batch_size: int = 2) -> Case:
     return case
 
 
-def assert_answers(case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES) -> None:
+def assert_answers(
+    case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES, *, instructions: Sequence[str] = ()
+) -> None:
     """What the command writes for a case, after `arguments`, has the bits of the scalar engine."""
     output = case.folder / f"{case.name}.output"
     for mode in modes:
-        run = subprocess.run([*command, *case.arguments(mode, output)], capture_output=True, text=True, check=False)
+        arguments = [*command, *case.arguments(mode, output), *instructions]
+        run = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout + run.stderr
         assert output.read_bytes() == case.expected(mode), (case.name, mode)
 
