@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from tests.engine.drawn import draw_floats, program_of_every_op
+from tests.engine.drawn_programs import draw_input, draw_program
 
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
@@ -59,7 +60,8 @@ class Case:
         engine.mode = mode
         spikes, membranes = engine.spikes(x), engine.membranes(x)
         answers = [array for name in spikes for array in (spikes[name], membranes[name])]
-        first, *_, last = spikes
+        names = list(spikes)
+        first, last = names[0], names[-1]
         silence = [0, spikes[first].shape[-1] - 1]
         with engine.intervene(first, silence=silence), engine.intervene(last, noise=0.25, seed=2**53 - 1):
             answers += [engine(x), *engine.spikes(x).values()]
@@ -96,12 +98,18 @@ NAMES = (
 """Every op, a shipped network, and small presets of every architecture."""
 PROBED = NAMES[:4]
 """Those whose neurons are looked at, too: among them one of event frames."""
+RANDOM = tuple(f"random{seed}" for seed in range(12))
+"""Random programs, which have every op between them."""
 
 
 def write_case(name: str, folder: Path, batch_size: int = 2) -> Case:
     if name == "every_op":
         compiled = Compiled(program_of_every_op())
         x = draw_floats(np.random.default_rng(1), batch_size, 2, 8, 16)
+    elif name.startswith("random"):
+        seed = int(name.removeprefix("random"))
+        compiled = Compiled(draw_program(seed, rounded=True))
+        x = draw_input(compiled.program, seed)
     elif name == "digits":
         compiled = from_weights(name)
         seen = compiled.card.preprocessing
@@ -119,29 +127,31 @@ def write_case(name: str, folder: Path, batch_size: int = 2) -> Case:
     return case
 
 
-def assert_answers(case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES) -> None:
+def assert_answers(
+    case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES, *, instructions: Sequence[str] = ()
+) -> None:
     """What the command writes for a case, after `arguments`, has the bits of the scalar engine."""
     output = case.folder / f"{case.name}.output"
     for mode in modes:
-        run = subprocess.run([*command, *case.arguments(mode, output)], capture_output=True, text=True, check=False)
+        arguments = [*command, *case.arguments(mode, output), *instructions]
+        run = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout + run.stderr
         assert output.read_bytes() == case.expected(mode), (case.name, mode)
 
 
 def assert_probes(case: Case, command: Sequence[str | Path], mode: Mode, *, answers: bool) -> None:
-    """The same of what neurons do, and of what is said about ops; with `answers`, after those of above."""
+    """The same of what it says about neurons and ops; with `answers`, it writes those of above before."""
     output = case.folder / f"{case.name}.output"
     run = subprocess.run([*command, *case.arguments(mode, output)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    expected = case.expected(mode) * answers + case.probed(mode)
-    assert output.read_bytes() == expected, (case.name, mode)
-    given = [line.split(" ") for line in run.stdout.splitlines()]
-    wanted = case.lines(mode)
-    assert [len(line) for line in given] == [len(line) for line in wanted]
-    for words, values in zip(given, wanted, strict=True):
-        assert [
-            word if isinstance(value, str) else float(word) for word, value in zip(words, values, strict=True)
-        ] == values
+    assert_probed(case, mode, run.stdout.splitlines(), output.read_bytes(), answers=answers)
+
+
+def assert_probed(case: Case, mode: Mode, lines: Sequence[str], content: bytes, *, answers: bool) -> None:
+    assert content == case.expected(mode) * answers + case.probed(mode), (case.name, mode)
+    for line, values in zip(lines, case.lines(mode), strict=True):
+        words = zip(line.split(" "), values, strict=True)
+        assert [word if isinstance(value, str) else float(word) for word, value in words] == values
 
 
 def make(target: str) -> Path:

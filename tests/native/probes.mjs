@@ -1,8 +1,8 @@
 // What an engine does, as lines and arrays that compare with the Python engine's; for Node and for a browser.
 
 /**
- * Ops and reports, then logits with those of each step and of a stream of two steps; all spikes and membranes; spikes and logits
- * while two ops are intervened with; and logits after that.
+ * Ops and reports as lines. Then arrays: logits with those of each step and of a stream of two; all spikes and
+ * membranes; logits and spikes while two ops are changed; and logits afterwards.
  * @param {Awaited<ReturnType<typeof import("../../src/spikformer/page/engine.js").compileCore>>} core
  * @param {Uint8Array} file @param {Float32Array} x
  * @param {number} mode @param {number} batch @param {number} timeSteps @param {number} height @param {number} width
@@ -20,12 +20,12 @@ export function probe(core, file, x, mode, batch, timeSteps, height, width) {
     parts.push(engine.step(state, x.subarray(begin, begin + frame)));
   }
   for (const name of spikes) {
-    parts.push(/** @type {Uint8Array} */ (seen.spikes.get(name)), /** @type {Float32Array} */ (seen.membranes.get(name)));
+    parts.push(seen.spikes.get(name) ?? new Uint8Array(), seen.membranes.get(name) ?? new Float32Array());
   }
   engine.intervene(spikes[0], { silence: [0, neurons[0].channels - 1] });
   engine.intervene(spikes[spikes.length - 1], { noise: 0.25, seed: Number.MAX_SAFE_INTEGER });
   const changed = engine.run(x, { ...sizes, spikes });
-  parts.push(changed.logits, ...spikes.map((name) => /** @type {Uint8Array} */ (changed.spikes.get(name))));
+  parts.push(changed.logits, ...spikes.map((name) => changed.spikes.get(name) ?? new Uint8Array()));
   engine.clearInterventions();
   parts.push(engine.run(x, sizes).logits);
   engine.free();

@@ -45,6 +45,14 @@ def test_taps_interventions_and_reports_are_the_scalar_engine_s(name: str, tmp_p
 
 
 @needs_node
+def test_mistakes_in_javascript(saved: Path) -> None:
+    """Codes, no leak, no use after freeing; results that outlive the growth of memory."""
+    command = ["node", Path(__file__).with_name("misuse.mjs"), WASM, saved]
+    run = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@needs_node
 def test_bad_files_are_codes_and_the_instance_goes_on(saved: Path, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in WRONG]
     for path in paths:

@@ -5,8 +5,8 @@
 //     const { logits, spikes } = engine.run(engine.prepare(pixels, height, width, 3), { spikes: ["stem.0"] });
 //     engine.free();
 //
-// Runs in browsers and in Node, on one thread. Arrays that go in and come out are the caller's: nothing that is returned
-// lies in WebAssembly's memory, which moves when it grows. docs/embedding.md has the rules of the C interface.
+// Runs in browsers and in Node, on one thread. Arrays that go in and come out are the caller's: nothing that is
+// returned lies in WebAssembly's memory, which moves when it grows. docs/embedding.md has the rules of the C interface.
 
 import { EngineError as CoreError, Memory, Status, integer, require } from "./memory.js";
 import { readOps, readPreprocessing, readReports, readShape } from "./structs.js";
@@ -102,7 +102,7 @@ class Engine {
     this.ops = this.opsAt(height, width);
   }
 
-  /** The ops, and what each writes for inputs of that size. @param {number} height @param {number} width @returns {Op[]} */
+  /** The ops, and what each writes for inputs of that size. @param {number} height @param {number} width */
   opsAt(height, width) {
     return readOps(this.memory, this.#live(), integer(height, "height"), integer(width, "width"));
   }
@@ -193,7 +193,8 @@ class Engine {
    * @param {string} name @param {{silence?: number[], noise?: number, seed?: number}} change
    */
   intervene(name, change) {
-    const { memory } = this, engine = this.#live(), seed = BigInt(integer(change.seed ?? 0, "seed", 0, Number.MAX_SAFE_INTEGER));
+    const { memory } = this, engine = this.#live();
+    const seed = BigInt(integer(change.seed ?? 0, "seed", 0, Number.MAX_SAFE_INTEGER));
     const silence = Uint32Array.from((change.silence ?? []).map((channel) => integer(channel, "A channel")));
     memory.borrow((lend) => {
       const [text, channels] = [memory.putText(lend, name), memory.put(lend, silence)];
@@ -219,7 +220,10 @@ class Engine {
     return this.handle;
   }
 
-  /** Of an input: as given, the network's, its preprocessing's or a patch. @param {{height?: number, width?: number}} given */
+  /**
+   * Of an input: as given, the network's, its preprocessing's or a patch.
+   * @param {{height?: number, width?: number}} given
+   */
   #size(given) {
     const { shape, preprocessing } = this;
     const height = given.height ?? (shape.height || preprocessing?.height || shape.patchSize);

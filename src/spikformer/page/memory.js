@@ -1,8 +1,8 @@
 // The memory of engine.wasm, and its errors.
 
 /**
- * @typedef {Record<string, (...values: any[]) => number> & {memory: WebAssembly.Memory, _initialize: () => void}} Exports
- *   What engine.wasm offers: the functions of spikformer.h, malloc and free. Pointers are numbers.
+ * @typedef {{memory: WebAssembly.Memory, _initialize: () => void} & Record<string, (...values: any[]) => number>}
+ *   Exports  What engine.wasm offers: the functions of spikformer.h, malloc and free. Pointers are numbers.
  */
 
 /** Codes of spikformer_status. */

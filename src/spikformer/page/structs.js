@@ -2,8 +2,8 @@
 
 /**
  * @typedef {import("./memory.js").Memory} Memory
- * @typedef {{channels: number, height: number, width: number, patchSize: number, timeSteps: number, numClasses: number}}
- *   Shape  Height and width are 0 if the network takes any multiple of patchSize.
+ * @typedef {{channels: number, height: number, width: number, patchSize: number, timeSteps: number,
+ *   numClasses: number}} Shape  Height and width are 0 if the network takes any multiple of patchSize.
  * @typedef {{input: "unknown" | "pictures" | "recordings", height: number, width: number, channels: number,
  *   timeSteps: number, cropRatio: number, resampling: "nearest" | "bilinear" | "bicubic", mean: number[] | null,
  *   std: number[] | null}} Preprocessing
@@ -27,7 +27,10 @@ export function readShape(memory, engine) {
   });
 }
 
-/** Null if the file does not say what its inputs are. @param {Memory} memory @param {number} engine @returns {Preprocessing | null} */
+/**
+ * Null if the file does not say what its inputs are.
+ * @param {Memory} memory @param {number} engine @returns {Preprocessing | null}
+ */
 export function readPreprocessing(memory, engine) {
   return memory.borrow((lend) => {
     const place = lend(PREPROCESSING);
@@ -53,8 +56,9 @@ export function readOps(memory, engine, height, width) {
     const count = memory.exports.spikformer_num_ops(engine), ops = lend(count * OP);
     memory.check(memory.exports.spikformer_get_ops(engine, height, width, ops));
     return Array.from({ length: count }, (_, index) => {
-      const [name, op, neurons, channels, rows, columns] = memory.numbers(ops + index * OP, OP / 4);
-      return { name: memory.text(name), op: memory.text(op), neurons: neurons !== 0, channels, height: rows, width: columns };
+      const [name, op, neurons, ...size] = memory.numbers(ops + index * OP, OP / 4), [channels, rows, columns] = size;
+      const about = { name: memory.text(name), op: memory.text(op), neurons: neurons !== 0 };
+      return { ...about, channels, height: rows, width: columns };
     });
   });
 }
