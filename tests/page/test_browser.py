@@ -253,6 +253,7 @@ def test_a_link_brings_the_same_state_back(browser: Browser, digits: Path) -> No
     assert browser.run("return window.spikformer.item") == 0
 
 
+@pytest.mark.slow
 def test_pictures_of_panels_and_the_numbers_can_be_saved(browser: Browser, digits: Path, tmp_path: Path) -> None:
     opened(browser, digits)
     browser.tell("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))

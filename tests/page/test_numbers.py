@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.engine.test_architectures import MARKED, NETWORKS
 from tests.page.harness import compiled_specimen, needs_node, random_sample, think
 
 import spikformer as sf
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.operations import count_operations
-from spikformer.analysis.specimens import distinct_models, shrunk, specimen
+from spikformer.analysis.specimens import shrunk, specimen
 from spikformer.data import open_dataset
 from spikformer.data.embedded import recorded_digits
 from spikformer.engine import Engine
 from spikformer.engine.lowering import from_model, from_weights
 from spikformer.engine.program import Compiled
-from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.page.about import describe
 from spikformer.page.gallery import gallery
@@ -29,27 +29,16 @@ from spikformer.presets import get_preset
 pytestmark = needs_node
 
 
-def compilable(name: str) -> bool:
-    """Whether the engine has ops for a preset's attention."""
-    try:
-        from_model(specimen(shrunk(name), torch.float32))
-    except FieldError:
-        return False
-    return True
-
-
-NAMES = [name for name in distinct_models() if compilable(name)]
-
-
 def scalar(compiled: Compiled) -> Engine:
     engine = Engine(compiled, 1, instructions="scalar")
     engine.mode = "events"
     return engine
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MARKED)
 def test_answers_costs_and_maps_of_every_architecture(name: str, tmp_path: Path) -> None:
-    model = specimen(shrunk(name), torch.float32)
+    preset, overrides = NETWORKS[name]
+    model = specimen(shrunk(preset, **{"time_steps": 3} | overrides), torch.float32)
     compiled = compiled_specimen(model)
     sample, x = random_sample(compiled.card.known_preprocessing)
     (found,) = think(tmp_path, compiled, [sample])
@@ -92,15 +81,15 @@ def test_shipped_digits_answer_as_in_python_at_every_confidence(digits: Compiled
     data, engine = open_dataset("digits"), scalar(digits)
     samples = [data.split("test")[place] for place in range(40)]
     x = digits.card.known_preprocessing.to_inputs(np.stack(samples))
-    for confidence in (0.5, 0.9, 0.97):
-        shown = [{"kind": "picture", "bytes": each.tobytes(), "confidence": confidence} for each in samples]
-        found = think(tmp_path, digits, shown)
-        wanted = engine.answer_anytime(x, confidence)
-        exits = [4 if each["exit"] is None else each["exit"] + 1 for each in found]
-        assert exits == wanted.num_steps.tolist()
-        assert np.array_equal(
-            np.array([each["readouts"] for each in found], np.float32), engine.forward_steps(x).swapaxes(0, 1)
-        )
+    readouts = engine.forward_steps(x).swapaxes(0, 1)
+    levels = (0.5, 0.9, 0.97)
+    shown = [{"kind": "picture", "bytes": each.tobytes(), "confidence": level} for level in levels for each in samples]
+    found = iter(think(tmp_path, digits, shown))
+    for confidence in levels:
+        part = [next(found) for _ in samples]
+        exits = [4 if each["exit"] is None else each["exit"] + 1 for each in part]
+        assert exits == engine.answer_anytime(x, confidence).num_steps.tolist()
+        assert np.array_equal(np.array([each["readouts"] for each in part], np.float32), readouts)
 
 
 def test_other_numbers_of_steps_and_changes_are_those_of_the_engine(digits: Compiled, tmp_path: Path) -> None:
@@ -149,6 +138,7 @@ def test_membranes_and_attention_are_those_that_python_records(digits: Compiled,
         np.testing.assert_allclose(row["attention"][block], products[:, 5], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_recordings_become_the_frames_of_the_data_set(tmp_path: Path) -> None:
     config = get_preset("spikformer_tiny_digits_dvs").config
     data = open_dataset("digits_dvs")
