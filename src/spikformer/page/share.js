@@ -72,7 +72,7 @@ function offer(blob, name) {
 }
 
 /**
- * A panel as it is on the screen, painted anew: backgrounds, borders, drawings and text, but no controls.
+ * A panel as it is on the screen, painted anew: backgrounds, borders, drawings, text and the values of controls.
  * @param {HTMLElement} panel
  * @returns {HTMLCanvasElement}
  */
@@ -94,7 +94,11 @@ export function panelPicture(panel) {
  */
 function paintElement(context, element) {
   const style = getComputedStyle(element), box = element.getBoundingClientRect();
-  if (style.display === "none" || style.visibility === "hidden" || element.matches(".save, .unseen, select, input, legend")) return;
+  if (style.display === "none" || style.visibility === "hidden" || element.matches(".save, .unseen, legend, input[type=file], input[type=radio]")) return;
+  if (element instanceof HTMLInputElement || element instanceof HTMLSelectElement) {
+    paintControl(context, element, box, style);
+    return;
+  }
   const hidden = box.width < 1 || box.height < 1;
   if (!hidden) {
     context.save();
@@ -102,10 +106,9 @@ function paintElement(context, element) {
     context.roundRect(box.left, box.top, box.width, box.height, parseFloat(style.borderTopLeftRadius) || 0);
     context.fillStyle = style.backgroundColor;
     context.fill();
-    if (parseFloat(style.borderTopWidth)) {
-      context.strokeStyle = style.borderTopColor;
-      context.stroke();
-    }
+    context.strokeStyle = style.borderTopColor;
+    if (parseFloat(style.borderTopWidth) && !parseFloat(style.borderLeftWidth)) context.strokeRect(box.left, box.top, box.width, 0);
+    else if (parseFloat(style.borderTopWidth)) context.stroke();
     if (style.overflow === "hidden" || element instanceof HTMLCanvasElement) context.clip();
     if (element instanceof HTMLCanvasElement) context.drawImage(element, box.left, box.top, box.width, box.height);
   }
@@ -114,6 +117,38 @@ function paintElement(context, element) {
     else if (child instanceof Text) paintText(context, child, style);
   }
   if (!hidden) context.restore();
+}
+
+/**
+ * A slider as a line with a knob, a box with its tick, or the text of a choice or number in its frame.
+ * @param {CanvasRenderingContext2D} context
+ * @param {HTMLInputElement | HTMLSelectElement} control
+ * @param {DOMRect} box
+ * @param {CSSStyleDeclaration} style
+ */
+function paintControl(context, control, box, style) {
+  const middle = box.top + box.height / 2, slider = control instanceof HTMLInputElement && control.type === "range";
+  context.save();
+  context.fillStyle = context.strokeStyle = style.color;
+  context.globalAlpha = slider ? 0.6 : 1;
+  context.lineWidth = slider ? 2 : 1;
+  if (slider) {
+    const share = (control.valueAsNumber - Number(control.min)) / (Number(control.max) - Number(control.min) || 1);
+    context.strokeRect(box.left, middle, box.width, 0);
+    context.beginPath();
+    context.arc(box.left + 7 + share * (box.width - 14), middle, 6, 0, 2 * Math.PI);
+    context.fill();
+  } else {
+    context.globalAlpha = 0.25;
+    context.strokeRect(box.left, box.top, box.width, box.height);
+    context.globalAlpha = 1;
+    const ticked = control instanceof HTMLInputElement && control.type === "checkbox";
+    const text = ticked ? (control.checked ? "✓" : "") : control instanceof HTMLSelectElement ? control.selectedOptions[0]?.text ?? "" : control.value;
+    context.font = `${style.fontSize} ${style.fontFamily}`;
+    context.textBaseline = "middle";
+    context.fillText(text.slice(0, 60), box.left + (ticked ? 3 : 10), middle, box.width - 12);
+  }
+  context.restore();
 }
 
 /**
