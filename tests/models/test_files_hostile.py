@@ -255,8 +255,14 @@ def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Pa
             header = json.dumps({"__metadata__": metadata}).encode()
             assert len(header) < LONGEST_HEADER
             (tmp_path / f"{bomb}.{kind}").write_bytes(len(header).to_bytes(8, "little") + header)
+    cards = {name: values[name] for name in ("deep", "digits", "lists", "fields", "name")}
+    cards["results"] = json.dumps({"architecture": "spikformer", "results": [{}] * 500_000})
+    for bomb, value in cards.items():
+        metadata = {"format": "spikformer", "format_version": str(WEIGHTS_VERSION), "config": json.dumps(config)}
+        header = json.dumps({"__metadata__": metadata | {"card": value}}).encode()
+        (tmp_path / f"card_{bomb}.weights").write_bytes(len(header).to_bytes(8, "little") + header)
     imports = "import sys, time, torch; from pathlib import Path; import spikformer as sf; sf.load, sf.load_engine\n"
     imports += "from spikformer.training.state import load_state"
     done = run_limited(imports, BOMBS, tmp_path, megabytes=512, seconds=60)
     assert done.exit_code == 0, done.errors
-    assert len(done.output.splitlines()) == 3 * len(values), done.output
+    assert len(done.output.splitlines()) == 3 * len(values) + len(cards), done.output
