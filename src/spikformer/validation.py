@@ -148,6 +148,12 @@ def check_count(name: str, value: Any, most: int) -> int:
     return number
 
 
+def check_at_least(name: str, value: float | None, least: float) -> None:
+    """An argument; None is one that was left out."""
+    if value is not None and value < least:
+        raise FieldError(name, f"{name} must be at least {least:g}, got {value:g}.")
+
+
 def check_number(name: str, value: Any, least: float, most: float) -> float:
     """A finite number."""
     number = _as_number(value)

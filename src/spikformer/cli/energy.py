@@ -48,8 +48,8 @@ class Options(Measured):
 def run(options: Options) -> int:
     if options.published:
         return _show_published(options)
-    from spikformer.analysis.energy import Constants, audit
-    from spikformer.analysis.firing import measure_firing
+    from spikformer.analysis.energy import Constants
+    from spikformer.runs.measure import measure_runtimes
 
     if options.weights is None:
         raise ValueError("energy needs a run folder or weights, such as runs/spikformer_tiny_digits, or --published.")
@@ -57,9 +57,7 @@ def run(options: Options) -> int:
     model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = options.batches(model, data)
-        firing = measure_firing(model, samples, advance)
-    report, engine = (audit(model, firing, constants, runtime=runtime) for runtime in ("torch", "engine"))
+        report, engine = measure_runtimes(model, options.batches(model, data), constants, advance)
     if options.json:
         extra = {"engine": _engine(engine)} | ({"memory": _memory(report)} if options.memory else {})
         print(json.dumps(report.to_dict() | extra))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spikformer.analysis.energy import measure_energy
+from spikformer.analysis.energy import HOROWITZ_45NM, Constants, EnergyReport, audit, measure_energy
+from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.recorder import Record, mapped_layers, record
 from spikformer.data import DataSet, read_sample
 from spikformer.errors import FieldError
@@ -79,6 +80,17 @@ def measure_cost(
         "attention_operations": sum(map(sum, attention)) / blocks,
         "attention_energy_mj": sum(map(report.energy_pj, attention)) / blocks / 1e9,
     }
+
+
+def measure_runtimes(
+    model: SpikingNetwork,
+    samples: Iterable[Tensor],
+    constants: Constants = HOROWITZ_45NM,
+    on_batch: Callable[[int], None] = lambda _: None,
+) -> tuple[EnergyReport, EnergyReport]:
+    """The energy in PyTorch and in the compiled engine, which may multiply Q, K and V in another order."""
+    firing = measure_firing(model, samples, on_batch)
+    return audit(model, firing, constants, runtime="torch"), audit(model, firing, constants, runtime="engine")
 
 
 @dataclass(frozen=True)
