@@ -23,10 +23,6 @@ from spikformer.errors import FieldError, did_you_mean, shown
 Accelerator = Literal["auto", "cpu", "gpu"]
 Split = Literal["train", "validation", "test"]
 """Words that functions and commands share."""
-SILENT = (
-    "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
-    "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."
-)
 
 LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a malicious file
 _CHECK = "check"

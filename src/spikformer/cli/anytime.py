@@ -17,7 +17,7 @@ import tyro
 from rich.table import Table
 
 from spikformer.cli.console import bar, check_least, print_table, say
-from spikformer.validation import SILENT
+from spikformer.errors import SILENT
 from spikformer.weights import is_shipped
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from typing import Annotated
 import tyro
 
 from spikformer.cli.console import say
-from spikformer.validation import SILENT, Split
+from spikformer.errors import SILENT
+from spikformer.validation import Split
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import tyro
 from rich.table import Table
 
 from spikformer.cli.console import bar, cell, check_least, print_table, say
-from spikformer.validation import SILENT, Accelerator, Split
+from spikformer.errors import SILENT
+from spikformer.validation import Accelerator, Split
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet

@@ -15,7 +15,7 @@ import tyro
 from rich.table import Table
 
 from spikformer.cli.console import cell, check_least, print_table, say
-from spikformer.validation import SILENT
+from spikformer.errors import SILENT
 
 if TYPE_CHECKING:
     from spikformer.runs.predict import FileAnswer

@@ -20,10 +20,10 @@ from spikformer.engine import Engine, OpProfile, compile_engine
 from spikformer.engine.autotune import KINDS, density_thresholds
 from spikformer.engine.native import usable_threads
 from spikformer.errors import FieldError
-from spikformer.io import keep_freed_memory
 from spikformer.models import SpikingNetwork
 from spikformer.runs.evaluate import open_evaluated
 from spikformer.runs.measure import prepared_batches
+from spikformer.runs.process import keep_freed_memory
 from spikformer.runs.trained import data_path, open_data
 from spikformer.validation import check_at_least
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from spikformer.analysis.energy import Convention
 from spikformer.analysis.operations import ORDER_FORMULAS, Order
-from spikformer.validation import SILENT
+from spikformer.errors import SILENT
 from spikformer.visualise.report.content import Report, ReportedRun
 
 Bar = tuple[str, float, str]
