@@ -9,7 +9,7 @@ from dataclasses import fields
 from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import WeakSet
 
 from spikformer.engine.ops import OP_NAMES, Neuron
@@ -20,6 +20,9 @@ from spikformer.validation import is_integer
 if TYPE_CHECKING:
     from spikformer import _native
 
+Mode = Literal["auto", "events", "dense"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""How products are computed, in the order of the native core."""
 MOST_THREADS = 1024
 INSTRUCTIONS = "SPIKFORMER_INSTRUCTIONS"
 """Environment variable: scalar, neon, avx2, avx512 or amx instead of the best that this machine has."""
