@@ -30,11 +30,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from spikformer.analysis.ablation import Line, check_grid
+from spikformer.analysis.energy import CONVENTIONS, energy_figure
 from spikformer.cli.console import Terminal, one_line, parse_options, print_table, say
 from spikformer.runs.ablation import CellsRunning, ablate
 from spikformer.runs.cells import Cell, Comparison
 from spikformer.runs.process import stop_on_signal
 from spikformer.runs.workers import CellEnded
+from spikformer.runs.writer import LOG
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
 from spikformer.validation import Accelerator
@@ -119,7 +121,7 @@ def run(options: Options) -> int:
     else:
         print_comparison(found)
     for each in failed:
-        log = each.cell.folder / "log.txt"
+        log = each.cell.folder / LOG
         say(f"{each.cell} failed: {each.message} See {log}; the same command tries it again.", stderr=True)
     return 1 if failed else 0
 
@@ -187,6 +189,7 @@ def _duration(seconds: float) -> str:
 
 
 _NOTHING = "–"
+_OTHER_CONVENTIONS = [word for word in CONVENTIONS if word != "paper"]
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -219,11 +222,8 @@ def _columns(comparison: Comparison, lines: Sequence[Line]) -> dict[str, Callabl
         f"Energy\n{unit}": _mean("energy_mj", per_mj),
     }
     if comparison.grid == "architecture":
-        columns |= {
-            f"Strict\n{unit}": _mean("strict_energy_mj", per_mj),
-            f"Entrywise\n{unit}": _mean("entrywise_energy_mj", per_mj),
-            "Engine\nms": _mean("engine_ms", 1.0),
-        }
+        columns |= {f"{word.capitalize()}\n{unit}": _mean(energy_figure(word), per_mj) for word in _OTHER_CONVENTIONS}
+        columns["Engine\nms"] = _mean("engine_ms", 1.0)
     if comparison.grid == "attention":
         columns |= {"QKV\nM": _mean("attention_operations", 1e-6), "QKV\nµJ": _mean("attention_energy_mj", 1e3)}
     columns["Paper\n%"] = _printed_accuracy
@@ -252,9 +252,10 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
     if comparison.grid == "attention":
         notes.append("QKV: the product of Q, K and V in one block.")
     if comparison.grid == "architecture":
+        titles = ", ".join(_OTHER_CONVENTIONS).capitalize()
         notes.append(
-            "Strict, entrywise: the energy by those conventions. Engine: one sample on one thread of this machine; – "
-            "where the engine does not run the network."
+            f"{titles}: the energy by those conventions. Engine: one sample on one thread of this machine; – where "
+            "the engine does not run the network."
         )
     models = {line.variant.paper.model for line in lines if line.variant.paper}
     if len(models) == 1:  # a size has its own

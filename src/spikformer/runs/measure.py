@@ -12,7 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spikformer.analysis.energy import HOROWITZ_45NM, Constants, EnergyReport, audit, measure_energy
+from spikformer.analysis.energy import (
+    CONVENTIONS,
+    HOROWITZ_45NM,
+    Constants,
+    EnergyReport,
+    audit,
+    energy_figure,
+    measure_energy,
+)
 from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.recorder import Record, mapped_layers, record
 from spikformer.data import DataSet, read_sample
@@ -74,9 +82,7 @@ def measure_cost(
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "operations": sum(report.operations("paper")),
-        "energy_mj": report.energy_mj("paper"),
-        "strict_energy_mj": report.energy_mj("strict"),
-        "entrywise_energy_mj": report.energy_mj("entrywise"),
+        **{energy_figure(word): report.energy_mj(word) for word in CONVENTIONS},
         "attention_operations": sum(map(sum, attention)) / blocks,
         "attention_energy_mj": sum(map(report.energy_pj, attention)) / blocks / 1e9,
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
-from spikformer.analysis.energy import Convention
+from spikformer.analysis.energy import CONVENTIONS
 from spikformer.analysis.operations import ORDER_FORMULAS, Order
 from spikformer.errors import SILENT
 from spikformer.visualise.report.content import Report, ReportedRun
@@ -15,7 +15,6 @@ from spikformer.visualise.report.content import Report, ReportedRun
 Bar = tuple[str, float, str]
 """A row of a bar list: its name, its share, and a remark."""
 
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 _ENERGY_UNITS = (("J", 1e3), ("mJ", 1.0), ("µJ", 1e-3), ("nJ", 1e-6), ("pJ", 1e-9))  # in millijoules
 _COUNT_UNITS = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
