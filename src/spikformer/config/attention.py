@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from spikformer.config.network import CHOICES, Attention, NetworkConfig
 from spikformer.errors import FieldError
 from spikformer.validation import choice, count, number
+
+if TYPE_CHECKING:
+    from spikformer.config.transformer import TransformerConfig
 
 SOFTMAX = ("softmax", "softmax_float_value")
 DILATED = "spike_driven_dilated"
@@ -32,6 +36,13 @@ class AttentionConfig(NetworkConfig):
     `token` have nothing to scale."""
     attention_v_threshold: float = number(0.5)
     """Threshold of the one neuron that reads the product of Q, K and V."""
+
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = {"": {}}
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        attending = {"num_heads": like.num_heads, "mlp_ratio": like.mlp_ratio, "embed_dim": width}
+        return super().sizes_like(like, width) | attending
 
     def miniature(self) -> Self:
         divides = self.num_heads <= 8 and 64 % self.num_heads == 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
+from spikformer.config.hierarchical import FULL_STEM_HALVINGS
 from spikformer.config.network import CHOICES, Neuron, Surrogate
 from spikformer.config.residual import DEEPEST_STAGE, MOST_STAGES, Convolution, Join, ResidualConfig, check_join
 from spikformer.errors import FieldError
 from spikformer.validation import choice, count, counts, flag, number
+
+if TYPE_CHECKING:
+    from spikformer.config.transformer import TransformerConfig
 
 Block = Literal["basic", "bottleneck"]
 _KERNELS: dict[str, tuple[int, ...]] = {"basic": (3, 3), "bottleneck": (1, 3, 1)}
@@ -41,6 +45,16 @@ class SEWResNetConfig(ResidualConfig):
     """Whether a max-pool halves the map after the stem's neuron."""
     zero_init: bool = flag(False)
     """Whether blocks of `if` neurons start as the identity: the last norm of each starts with zero weight."""
+
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = {"": {}}
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        halvings = like.patch_size.bit_length() - 1
+        full = halvings <= FULL_STEM_HALVINGS
+        stem = {"stem_kernel_size": 3, "stem_stride": 1, "stem_pool": False} if full else {}
+        stages = cls.stages_like(halvings + 1 if full else halvings - 1, width)
+        return super().sizes_like(like, width) | stem | stages
 
     @property
     def title(self) -> str:

@@ -20,6 +20,7 @@ PoolAfter = Literal["neuron", "norm"]
 
 _MOST_STAGES = 20  # of patch splitting: 2^20 is beyond any size
 _WITHOUT_MAPS = ("none", "spike_driven", DILATED, "token")
+_PLAIN_AND_CML = {"": {"pool_after": "neuron"}, "cml_": {"pool_after": "norm"}}
 _UNSCALED = (*SOFTMAX, *_WITHOUT_MAPS)
 
 
@@ -42,6 +43,10 @@ class TransformerConfig(AttentionConfig):
             )
         object.__setattr__(self, "pool_stages", tuple(stages))
         super().__post_init__()
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        return super().sizes_like(like, width) | {"depth": like.depth, "pool_stages": like.pool_stages}
 
     @property
     def patch_size(self) -> int:
@@ -106,6 +111,7 @@ class ModelConfig(TransformerConfig):
     """How Q, K, V, projection and MLP start; the head is always truncated normal (σ = 0.02) with zero bias."""
 
     ADDED: ClassVar[Mapping[str, Any]] = {**NetworkConfig.ADDED, "pool_after": "neuron"}
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = _PLAIN_AND_CML
 
     @property
     def title(self) -> str:
@@ -135,6 +141,8 @@ class SpikingformerConfig(TransformerConfig):
 
     pool_after: PoolAfter = choice("neuron", get_args(PoolAfter))
     """Where pools of the patch splitting act: on spikes (`neuron`), or on membranes before the neuron (`norm`: CML)."""
+
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = _PLAIN_AND_CML
 
     @property
     def title(self) -> str:
