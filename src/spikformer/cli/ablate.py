@@ -238,7 +238,7 @@ def _accuracy(comparison: Comparison, line: Line, which: str) -> str:
     """Mean ± deviation of the runs that have one."""
     spread = line.figure(f"{which}_{comparison.split}_accuracy")
     if spread is None:
-        return "✗" if line.count("diverged") == len(line.cells) else _NOTHING
+        return "✗" if line.num_cells("diverged") == len(line.cells) else _NOTHING
     return f"{100 * spread.mean:.2f}" + ("" if spread.std is None else f" ± {100 * spread.std:.2f}")
 
 
@@ -265,7 +265,7 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
 
 def _runs(line: Line) -> str:
     """How many finished; ✗ for those that did not converge, as in the paper."""
-    counts = {"": line.count("finished"), " ✗": line.count("diverged"), " failed": line.count("failed")}
+    counts = {"": line.num_cells("finished"), " ✗": line.num_cells("diverged"), " failed": line.num_cells("failed")}
     return ", ".join(f"{count}{word}" for word, count in counts.items() if count)
 
 

@@ -58,7 +58,7 @@ def _escape(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
-def shortened(message: str) -> str:
+def cut_middle(message: str) -> str:
     """A message that quotes hundreds of things keeps its beginning, and its end, which says what to do."""
     half = _LONGEST // 2
     return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"

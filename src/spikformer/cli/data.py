@@ -31,7 +31,7 @@ _LISTED = 40  # classes in the table of counts
 
 
 @dataclass(frozen=True)
-class Show:
+class ShowOptions:
     """Write a contact sheet, and count the samples of each class."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA_SET")]
@@ -51,7 +51,7 @@ class Show:
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckOptions:
     """Read everything once, and list every bad file."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA_SET")]
@@ -66,14 +66,14 @@ class Check:
     """Print JSON instead of text."""
 
 
-Options = Annotated[Show, tyro.conf.subcommand("show")] | Annotated[Check, tyro.conf.subcommand("check")]
+Options = Annotated[ShowOptions, tyro.conf.subcommand("show")] | Annotated[CheckOptions, tyro.conf.subcommand("check")]
 
 
-def run(options: Show | Check) -> int:
-    return _show(options) if isinstance(options, Show) else _check(options)
+def run(options: ShowOptions | CheckOptions) -> int:
+    return _show(options) if isinstance(options, ShowOptions) else _check(options)
 
 
-def _show(options: Show) -> int:
+def _show(options: ShowOptions) -> int:
     from spikformer.runs.data import MOST_TILES, describe_data, show_data
 
     check_least(options, most=MOST_TILES, rows=1, columns=1)
@@ -98,7 +98,7 @@ def _show(options: Show) -> int:
     return 0
 
 
-def _check(options: Check) -> int:
+def _check(options: CheckOptions) -> int:
     from spikformer.runs.data import check_data, describe_data
 
     check_least(options, workers=0)

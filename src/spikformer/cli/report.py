@@ -45,7 +45,7 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.runs.report import open_runs, report_runs
     from spikformer.visualise.report import check_report_path
-    from spikformer.visualise.report.wording import progress, summary, warning
+    from spikformer.visualise.report.wording import progress, run_summary, warning
 
     check_least(options, samples=0, max_samples=1, batch_size=1)
     # Everything that can be wrong is found before anything takes long.
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
         print(json.dumps({"report": str(output), "runs": [_figures(each) for each in measured]}))
         return 0
     for each in measured:
-        for line in filter(None, (summary(each), warning(each), progress(each))):
+        for line in filter(None, (run_summary(each), warning(each), progress(each))):
             say(f"{each.name}: {line}")
     say(f"report: {output}")
     return 0

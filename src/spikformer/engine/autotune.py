@@ -16,7 +16,7 @@ import numpy as np
 
 import spikformer
 from spikformer.engine.native import MODES, Mode, build_engine
-from spikformer.engine.ops import Neuron
+from spikformer.engine.ops import NeuronConstants
 from spikformer.engine.program import Builder, Program
 from spikformer.engine.reference import GROUP_STEPS
 from spikformer.io import cache_folder, processor_name, write_atomically
@@ -83,7 +83,7 @@ def draw_spikes(rng: np.random.Generator, density: float, steps: int) -> np.ndar
 def _program(kind: str) -> Program:
     """Its input are spikes; the product that is timed reads them, as they are or counted twice."""
     rng = np.random.default_rng(0)
-    neuron, zeros = Neuron(1, 0, 1, 0), np.zeros(_CHANNELS, np.float32)
+    neuron, zeros = NeuronConstants(1, 0, 1, 0), np.zeros(_CHANNELS, np.float32)
     width = 3 if kind == "window" else 1
     weights = rng.standard_normal((_CHANNELS, width, width, _CHANNELS)).astype(np.float32) / _CHANNELS
     build = Builder()

@@ -18,7 +18,7 @@ import numpy as np
 from spikformer.card import read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_name, config_of
-from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
+from spikformer.engine.ops import OP_NAMES, OPS, NeuronConstants, Op
 from spikformer.engine.program import Compiled, Program
 from spikformer.errors import FieldError, FileError, field_of, shown
 from spikformer.tensorfile import ENGINE_FORMAT, TensorFile, open_tensors, with_code, write_tensors
@@ -56,7 +56,7 @@ def _describe(op: Op) -> dict[str, Any]:
     for each in fields(op):
         value = getattr(op, each.name)
         if each.name not in op.arrays:
-            described[each.name] = value.as_tuple() if isinstance(value, Neuron) else value
+            described[each.name] = value.as_tuple() if isinstance(value, NeuronConstants) else value
     return described
 
 
@@ -184,9 +184,9 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _neuron(value: Any) -> Neuron:
-    return Neuron(*(_number(constant) for constant in value))
+def _neuron(value: Any) -> NeuronConstants:
+    return NeuronConstants(*(_number(constant) for constant in value))
 
 
-_SCALARS: dict[str, Callable[[Any], Any]] = {"int": _count, "float": _number, "bool": _flag, "Neuron": _neuron}
+_SCALARS: dict[str, Callable[[Any], Any]] = {"int": _count, "float": _number, "bool": _flag, "NeuronConstants": _neuron}
 """How a field that is no array is read, by its annotation."""

@@ -215,11 +215,11 @@ class _Costs:
         if key in self._known:
             self._on_batch(len(places))
         else:
-            report = measure_energy(*self._shortened(places, num_steps), on_batch=self._on_batch)
+            report = measure_energy(*self._with_fewer_steps(places, num_steps), on_batch=self._on_batch)
             self._known[key] = report.energy_mj("paper"), report.energy_mj("strict")
         return self._known[key]
 
-    def _shortened(self, places: np.ndarray, num_steps: int) -> tuple[SpikingNetwork, list[Tensor]]:
+    def _with_fewer_steps(self, places: np.ndarray, num_steps: int) -> tuple[SpikingNetwork, list[Tensor]]:
         """The network with fewer steps, and batches of samples as it takes them."""
         config = self._network.config.override(time_steps=num_steps)
         network, weight = assemble(config, self._network.state_dict(), "The network"), self._network.like
