@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
-from spikformer.config.attention import SOFTMAX, AttentionConfig
+from spikformer.config.transformer import SOFTMAX, AttentionConfig, TransformerConfig
 from spikformer.errors import FieldError, shown
 from spikformer.validation import choice, count, is_integer
-
-if TYPE_CHECKING:
-    from spikformer.config.transformer import TransformerConfig
 
 Stem = Literal["full", "quarter", "eighth"]
 

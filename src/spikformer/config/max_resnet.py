@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from spikformer.config.residual import DEEPEST_STAGE, MOST_STAGES, Convolution, ResidualConfig
+from spikformer.config.transformer import TransformerConfig
 from spikformer.validation import count, counts
-
-if TYPE_CHECKING:
-    from spikformer.config.transformer import TransformerConfig
 
 
 @dataclass(frozen=True)

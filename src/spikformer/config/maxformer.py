@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from spikformer.config.hierarchical import HierarchicalConfig
 from spikformer.config.network import Initialisation
+from spikformer.config.transformer import TransformerConfig
 from spikformer.errors import FieldError, shown
 from spikformer.validation import choice, is_integer
-
-if TYPE_CHECKING:
-    from spikformer.config.transformer import TransformerConfig
 
 _LARGEST_KERNEL = 99
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from spikformer.config.hierarchical import FULL_STEM_HALVINGS
 from spikformer.config.network import CHOICES, Neuron, Surrogate
 from spikformer.config.residual import DEEPEST_STAGE, MOST_STAGES, Convolution, Join, ResidualConfig, check_join
+from spikformer.config.transformer import TransformerConfig
 from spikformer.errors import FieldError
 from spikformer.validation import choice, count, counts, flag, number
-
-if TYPE_CHECKING:
-    from spikformer.config.transformer import TransformerConfig
 
 Block = Literal["basic", "bottleneck"]
 _KERNELS: dict[str, tuple[int, ...]] = {"basic": (3, 3), "bottleneck": (1, 3, 1)}
