@@ -142,6 +142,7 @@ def test_events_of_a_recording(event_weights: Path, run_here) -> None:
     assert "moving.npy: classified as" in Path("e.svg").read_text()
 
 
+@pytest.mark.slow
 def test_as_users_run_it(weights: Path, tmp_path: Path, run) -> None:
     result = run("figure", "raster", weights, "--output", tmp_path / "raster.pdf", "--json")
     assert json.loads(result.stdout)["figures"][1].endswith("raster_membranes.pdf")

@@ -129,6 +129,7 @@ save_state(folder / "state", {"epochs": 1, "seed": 2}, Progress(), model, build_
 """
 
 
+@pytest.mark.slow
 def test_the_same_model_is_the_same_file_in_every_process(saved: Path, tmp_path: Path) -> None:
     model = sf.load(saved)
     model.card = replace(model.card, data_set="digits", recipe="r", settings={"epochs": 1})

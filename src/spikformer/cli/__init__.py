@@ -78,7 +78,7 @@ def _run(verb: str, arguments: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "torch":
             return _fail(verb, "this needs PyTorch, which is not installed; `pip install torch` installs it.", 1)
-        if error.name != "spikformer._native":
+        if error.name not in ("spikformer._native", "huggingface_hub"):
             raise
         return _fail(verb, str(error), 1)
 

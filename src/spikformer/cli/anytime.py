@@ -18,7 +18,7 @@ from rich.table import Table
 
 from spikformer.cli.console import bar, check_least, print_table, say
 from spikformer.errors import SILENT
-from spikformer.weights import is_shipped
+from spikformer.weights import is_read_only
 
 if TYPE_CHECKING:
     from spikformer.analysis.anytime import AnytimeReport, MeasuredExit
@@ -56,8 +56,10 @@ def run(options: Options) -> int:
     weights = weights_path(options.weights)
     output = options.output or output_beside(weights, f"{weights.stem}_anytime.png")
     check_figure_path(output)
-    if options.store and is_shipped(weights):
-        raise ValueError(f"{options.weights} comes with the package and stays as it is; copy it to store a confidence.")
+    if options.store and is_read_only(weights):
+        raise ValueError(
+            f"{options.weights} came with the package or from the hub, and stays as it is; copy the file to store one."
+        )
     model, data = open_anytime(options.weights, options.data)
     with bar("Measuring", planned_samples(data, options.max_samples), enabled=not options.json) as advance:
         report = anytime(

@@ -50,7 +50,7 @@ def run(options: Options) -> int:
         raise FileNotFoundError(f"There is no folder {options.csv.parent} to write {options.csv.name} into.")
     if isinstance(options.confidence, float) and not 0 < options.confidence <= 1:
         raise ValueError(f"--confidence must be a probability above 0 and at most 1, got {options.confidence:g}.")
-    model = load_answering(options.weights, compile_shipped=True)
+    model = load_answering(options.weights, prefer_engine=True)
     confidence = wanted_confidence(options.confidence, model.card)
     answers = answer_files(model, options.files, options.top, confidence)
     if options.json:

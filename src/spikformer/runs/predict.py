@@ -45,7 +45,7 @@ def predict(
     time step at which its probability reaches that; `Prediction.num_steps` says which. "card" takes the one that the
     network's card stores, see `spikformer anytime --store`.
     """
-    network = load_answering(model, compile_shipped=True) if isinstance(model, str | os.PathLike) else model
+    network = load_answering(model, prefer_engine=True) if isinstance(model, str | os.PathLike) else model
     given = [inputs] if isinstance(inputs, str | os.PathLike | np.ndarray | Recording) else inputs
     wanted = wanted_confidence(confidence, network.card)
     listed = [each for source in given for each in _files(source)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spikformer.errors import FieldError, FileError
-from spikformer.weights import find_weights, is_shipped
+from spikformer.weights import find_weights, is_read_only, is_shipped
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def weights_path(path: str | os.PathLike[str]) -> Path:
-    """The weights of a shipped name, or of a run folder, best or last; any other path as it is."""
+    """The weights of a shipped name, an address on the hub, or a run folder, best or last; any other path as it is."""
     path = find_weights(path)
     for name in ("best.safetensors", "last.safetensors"):
         if (path / name).is_file():
@@ -38,8 +38,8 @@ def data_path(path: str | os.PathLike[str]) -> Path | None:
 
 
 def output_beside(weights: Path, name: str) -> Path:
-    """Where something about weights is written by default: in their folder; of shipped ones, in the current one."""
-    return Path(name) if is_shipped(weights) else weights.with_name(name)
+    """Where something about weights is written by default: beside them; of read-only ones, into the current folder."""
+    return Path(name) if is_read_only(weights) else weights.with_name(name)
 
 
 def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
@@ -56,20 +56,22 @@ def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
     return model
 
 
-def load_answering(path: str | os.PathLike[str], *, compile_shipped: bool = False) -> SpikingNetwork | Engine:
+def load_answering(path: str | os.PathLike[str], *, prefer_engine: bool = False) -> SpikingNetwork | Engine:
     """The same for callers that need predictions alone, which a compiled engine gives, too.
 
-    With `compile_shipped`, shipped weights become an engine: it starts sooner than torch, which need not be there.
+    With `prefer_engine`, shipped weights become an engine, which starts sooner than torch, and without torch all do.
     """
     from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.file import is_engine_file
 
     path = weights_path(path)
-    if compile_shipped and is_shipped(path) and find_spec("spikformer._native") is not None:
-        return compile_engine(path)
     if path.suffix != ".engine" and not is_engine_file(path):
-        return load_trained(path)
-    engine = load_engine(path)
+        compiled = prefer_engine and (is_shipped(path) or find_spec("torch") is None)
+        if not compiled or find_spec("spikformer._native") is None:
+            return load_trained(path)
+        engine = compile_engine(path)
+    else:
+        engine = load_engine(path)
     if getattr(engine, "config", None) is None:
         raise FileError(path, "holds a program without the config of its network; compile the weights again.", "unfit")
     _check_trained(engine, path)

@@ -47,6 +47,7 @@ class CellOptions:
 
     data: Path | None
     from_weights: Path | None
+    teacher: Path | None
     workers: int
     accelerator: Accelerator
     save_minutes: float
@@ -180,6 +181,7 @@ def _train_and_measure(cell: Cell, options: CellOptions, stop: Callable[[], bool
             data=options.data,
             output=cell.folder,
             from_weights=None if resume else options.from_weights,
+            teacher=options.teacher if cell.settings.distillation else None,
             resume=resume,
             workers=options.workers,
             accelerator=options.accelerator,
