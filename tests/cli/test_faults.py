@@ -27,7 +27,8 @@ from spikformer.models import Spikformer
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 BOTH = pytest.mark.parametrize("code", [FULL, BROKEN], ids=["full", "broken"])
 SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1}

@@ -18,11 +18,11 @@ from tests.mistakes import file_error, mistake
 import spikformer as sf
 from spikformer.engine.file import FORMAT_VERSION as ENGINE_VERSION
 from spikformer.errors import FileError
-from spikformer.models.files import FORMAT_VERSION as WEIGHTS_VERSION
-from spikformer.tensorfile import LONGEST_HEADER
+from spikformer.tensorfile import LONGEST_HEADER, WEIGHTS_VERSION
 from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
 from spikformer.training.state import FORMAT_VERSION as STATE_VERSION
-from spikformer.training.state import Progress, save_state
+from spikformer.training.state import save_state
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,8 @@ from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress
+from spikformer.training.progress import Progress
+from spikformer.training.progress import Progress
 from spikformer.training.state import load_state, save_state
 
 folder = Path(sys.argv[1])
@@ -116,7 +117,8 @@ from pathlib import Path
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress
+from spikformer.training.progress import Progress
+from spikformer.training.progress import Progress
 from spikformer.training.state import save_state
 
 folder = Path(sys.argv[1])
