@@ -53,6 +53,8 @@ demo: $(INSTALLED)
 	$(BIN)/spikformer attention runs/demo/best.safetensors
 	@echo "==> Writing one page about all of it"
 	$(BIN)/spikformer report runs/demo
+	@echo "==> A network that came with the package, trained for longer"
+	$(BIN)/spikformer evaluate digits --confusion runs/demo/digits_confusion.png
 	@echo "==> Checking this installation against the paper and the authors' code"
 	$(BIN)/spikformer verify
 	@echo "==> Done. Open runs/demo/report.html in a browser; curves.png, best_test_confusion.png, best_attention_1.png and the"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spikformer.presets import list_models
     from spikformer.runs.evaluate import evaluate
     from spikformer.runs.folder import Run
+    from spikformer.runs.hub import push_to_hub
     from spikformer.runs.predict import predict
     from spikformer.runs.train import train
     from spikformer.weights import list_weights
@@ -41,6 +42,7 @@ _HOME = {
     "load_engine": "spikformer.engine",
     "measure_energy": "spikformer.analysis.energy",
     "predict": "spikformer.runs.predict",
+    "push_to_hub": "spikformer.runs.hub",
     "record": "spikformer.analysis.recorder",
     "register_architecture": "spikformer.models",
     "register_attention": "spikformer.layers",
@@ -66,6 +68,7 @@ __all__ = [
     "load_engine",
     "measure_energy",
     "predict",
+    "push_to_hub",
     "record",
     "register_architecture",
     "register_attention",

@@ -114,6 +114,7 @@ def test_the_papers_figures(run_here) -> None:
     assert "21.477  22.274  ≠" in line
 
 
+@pytest.mark.slow
 def test_as_users_run_it(weights: Path, run) -> None:
     text = run("energy", weights, *FEW).stdout
     assert "blocks.1.attention.projection.linear" in text

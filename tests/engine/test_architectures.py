@@ -65,7 +65,11 @@ WITHOUT_PROGRAM = ("maxresnet_cifar", "sew_dvs", *WITH_BATCH_LEAK)
 Network = tuple[SpikingNetwork, Tensor]
 
 
-MARKED = [pytest.param(name, marks=pytest.mark.slow) if name.endswith("imagenet") else name for name in NETWORKS]
+LARGE = ("qkformer_events", "maxformer_events", "ms_qkformer", "sew_and", "sew_iand", "spike_driven_inner")
+MARKED = [
+    pytest.param(name, marks=pytest.mark.slow) if name.endswith("imagenet") or name in LARGE else name
+    for name in NETWORKS
+]
 
 
 @pytest.fixture(scope="module", params=MARKED)

@@ -199,6 +199,7 @@ def test_saving_into_no_folder_is_said_and_leaves_nothing(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["folder.safetensors"]
 
 
+@pytest.mark.slow
 def test_a_kill_while_saving_leaves_the_old_file_whole(saved: Path, tmp_path: Path) -> None:
     """A process that saves over and over is killed at several moments; what is at the path always loads."""
     path = tmp_path / "model.safetensors"

@@ -79,6 +79,7 @@ def test_random_changes_are_codes_and_the_instance_goes_on(saved: Path, tmp_path
     assert sound == OK
 
 
+@pytest.mark.slow
 @needs_node
 def test_full_memory_is_a_code_and_the_instance_goes_on(saved: Path) -> None:
     """States are made until one fails; without them there is memory again."""

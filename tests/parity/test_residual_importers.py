@@ -100,7 +100,9 @@ def test_names_that_differ_in_wrappers_alone_raise() -> None:
         sf.from_official(state | {"layer1.0.conv1.module.0.weight": state["layer1.0.conv1.0.weight"]})
 
 
-@pytest.mark.parametrize(("title", "preset"), [CASES[0], CASES[2], CASES[4]])
+@pytest.mark.parametrize(
+    ("title", "preset"), [CASES[4], *(pytest.param(*CASES[number], marks=pytest.mark.slow) for number in (0, 2))]
+)
 def test_a_checkpoint_that_lacks_a_tensor_or_has_one_more_raises(title: str, preset: str) -> None:
     state = official(title, specimen(shrunk(preset, image_size=64)))
     for name in state:

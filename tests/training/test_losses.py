@@ -76,9 +76,9 @@ MIXED = Augmentation(mixup=0.5, label_smoothing=0.1)
     "settings",
     [
         {},
-        {"augmentation": MIXED, "accumulate": 2},
-        {"precision": "bfloat16"},
-        {"ema_decay": 0.9, "clip_gradient": 1.0},
+        pytest.param({"augmentation": MIXED, "accumulate": 2}, marks=pytest.mark.slow),
+        pytest.param({"precision": "bfloat16"}, marks=pytest.mark.slow),
+        pytest.param({"ema_decay": 0.9, "clip_gradient": 1.0}, marks=pytest.mark.slow),
     ],
     ids=["plain", "mixed", "bfloat16", "averaged"],
 )
@@ -91,6 +91,7 @@ def test_a_network_learns_by_it(settings: dict, make_trainer) -> None:
     assert len(trainer.evaluate("test").after_steps) == trainer.recipe.model.time_steps
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # dynamo's own
 def test_a_compiled_network_has_the_same_loss(make_trainer, monkeypatch) -> None:
     compile_model = torch.compile

@@ -121,7 +121,7 @@ def test_the_state_is_what_its_forms_say(kind) -> None:
         assert found == (state_forms(optimiser, parameter) if parameter.requires_grad else {})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["muon", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[:-1])])
 def test_it_learns_and_a_stopped_run_ends_as_one_that_was_not(kind, make_trainer, tmp_path: Path) -> None:
     settings = {"optimiser": kind, "epochs": 3, "clip_gradient": 5.0, "learning_rate": 0.1 if kind == "sgd" else 5e-3}
     settings |= {"augmentation": Augmentation(color_jitter=0.3, crop_scale=(0.5, 1.0), repeats=2)}

@@ -87,7 +87,7 @@ ADVENTUROUS = {
 
 
 @pytest.mark.parametrize("settings", [{}, ADVENTUROUS, {"precision": "bfloat16"}], ids=["plain", "adventurous", "bf16"])
-@pytest.mark.parametrize("stop_after", [1, 2, 3])
+@pytest.mark.parametrize("stop_after", [2, *(pytest.param(epoch, marks=pytest.mark.slow) for epoch in (1, 3))])
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(
     settings, stop_after: int, make_trainer, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from spikformer.analysis.architectures import sized_like
@@ -19,7 +20,7 @@ from spikformer.errors import FieldError, UnknownNameError
 from spikformer.paper import ABLATED, ABLATIONS, ATTENTION_COSTS, NETWORKS_BY_DATA_SET, PaperRow, VariantKey
 from spikformer.presets import get_preset
 
-Grid = Literal["attention", "time_steps", "neuron", "size", "architecture"]
+Grid = Literal["attention", "time_steps", "neuron", "size", "architecture", "recipe"]
 Outcome = Literal["finished", "diverged", "failed"]
 
 # The paper's, then our controls: no mixing of tokens, and Q and K that never learn.
@@ -33,6 +34,7 @@ _VARIED: dict[Grid, tuple[str, ...]] = {
     "neuron": ("neuron",),
     "size": (),  # relative to the recipe's, which may be overridden
     "architecture": ("attention", "pool_after"),
+    "recipe": (),  # settings of training, which the caller knows
 }
 
 
@@ -61,6 +63,8 @@ class Variant(NamedTuple):
     paper: PaperFigure | None
     config: NetworkConfig | None = None
     """Of another architecture, in place of the recipe's and of overrides."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """Of the recipe, besides its model."""
 
     def applied_to(self, config: NetworkConfig) -> NetworkConfig:
         return self.config or config.override(**self.overrides)
@@ -235,7 +239,7 @@ class Line:
     variant: Variant
     cells: tuple[CellResult, ...]
 
-    def count(self, outcome: Outcome) -> int:
+    def num_cells(self, outcome: Outcome) -> int:
         return sum(cell.outcome == outcome for cell in self.cells)
 
     def figure(self, name: str) -> Spread | None:

@@ -78,15 +78,15 @@ def _run(verb: str, arguments: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "torch":
             return _fail(verb, "this needs PyTorch, which is not installed; `pip install torch` installs it.", 1)
-        if error.name != "spikformer._native":
+        if error.name not in ("spikformer._native", "huggingface_hub"):
             raise
         return _fail(verb, str(error), 1)
 
 
 def _fail(verb: str, message: str, code: int) -> int:
-    from spikformer.cli.console import one_line, shortened
+    from spikformer.cli.console import cut_middle, one_line
 
-    print(f"spikformer {verb}: {shortened(one_line(message))}", file=sys.stderr)
+    print(f"spikformer {verb}: {cut_middle(one_line(message))}", file=sys.stderr)
     return code
 
 

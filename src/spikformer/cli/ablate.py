@@ -6,12 +6,14 @@
     neuron       lif, if, plif
     size         the paper's depths and widths (Tab. 2 and 3); for other models half and all of both
     architecture a network of each, with about as many parameters, the same neurons and as many tokens
+    recipe       the recipe, and one setting of it at a time: tet, muon, step_schedule, …; compared on validation
 
 A cell is a run folder, OUTPUT/VARIANT/seed_N. The same command again continues where it was: finished cells are kept,
 others resume. More seeds may be added later.
 
 Example: spikformer ablate attention
 Example: spikformer ablate architecture --only spikformer maxformer --seeds 0 1
+Example: spikformer ablate recipe spikformer_small_cifar10 --data DIR --seeds 0 1 --only recipe tet muon --epochs 4
 Example: spikformer ablate time_steps spikformer_small_cifar10 --data DIR --seeds 0 1 --only 1 4 --epochs 8
 """
 
@@ -23,27 +25,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, get_args
 
 import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from spikformer.analysis.ablation import Line, check_grid
+from spikformer.analysis.ablation import Grid, Line, check_grid
+from spikformer.analysis.energy import CONVENTIONS, energy_figure
 from spikformer.cli.console import Terminal, one_line, parse_options, print_table, say
 from spikformer.runs.ablation import CellsRunning, ablate
 from spikformer.runs.cells import Cell, Comparison
 from spikformer.runs.process import stop_on_signal
 from spikformer.runs.workers import CellEnded
+from spikformer.runs.writer import LOG
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
 from spikformer.validation import Accelerator
+from spikformer.visualise.report.wording import duration
 
 
 @dataclass(frozen=True)
 class Options:
     grid: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GRID")]
-    """What varies: attention, time_steps, neuron, size or architecture."""
+    """What varies: attention, time_steps, neuron, size, architecture or recipe."""
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = DEFAULT
     """A recipe; most are named after their model."""
     data: Path | None = None
@@ -56,6 +61,8 @@ class Options:
     """Folder for the cells; runs/ablation/RECIPE/GRID by default."""
     from_weights: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """Start every cell from these weights, as far as they fit."""
+    teacher: str | None = None
+    """Learn from this network's answers, too; of the grid recipe, a row of its own."""
     jobs: int = 1
     """Cells at a time; each gets its part of the processors, or a GPU."""
     workers: int = 0
@@ -77,7 +84,7 @@ def parse(arguments: list[str]) -> Options:
     elif {"-h", "--help"} & set(arguments):
         grid = "attention"
     else:
-        raise ValueError("The grid comes first: spikformer ablate attention, time_steps, neuron, size or architecture.")
+        raise ValueError(f"The grid comes first: spikformer ablate {' or '.join(get_args(Grid))}.")
     name = words[1] if len(words) > 1 else DEFAULT
     default = Options(grid=grid, recipe=name, settings=get_recipe(name))
     options: Options = parse_options(Options, "ablate", __doc__, arguments, default=default)
@@ -103,6 +110,7 @@ def run(options: Options) -> int:
             only=options.only,
             output=options.output,
             from_weights=options.from_weights,
+            teacher=options.teacher,
             jobs=options.jobs,
             workers=options.workers,
             accelerator=options.accelerator,
@@ -119,7 +127,7 @@ def run(options: Options) -> int:
     else:
         print_comparison(found)
     for each in failed:
-        log = each.cell.folder / "log.txt"
+        log = each.cell.folder / LOG
         say(f"{each.cell} failed: {each.message} See {log}; the same command tries it again.", stderr=True)
     return 1 if failed else 0
 
@@ -164,7 +172,7 @@ class CellsLine:
         if self._seconds:
             mean = sum(self._seconds) / len(self._seconds)
             spent = sum(min(mean, now - self._began[cell]) for cell in event.running)
-            left = f"{_duration(((self._total - self._done) * mean - spent) / self._jobs)} left"
+            left = f"{duration(max(0.0, (self._total - self._done) * mean - spent) / self._jobs)} left"
         shown = "; ".join(map(str, event.running))
         self._bar.update(self._task, total=self._total, completed=self._done, running=shown, left=left)
 
@@ -180,13 +188,8 @@ class CellsLine:
         self._console.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
-def _duration(seconds: float) -> str:
-    hours, rest = divmod(round(max(0.0, seconds)), 3600)
-    minutes, seconds = divmod(rest, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-
-
 _NOTHING = "–"
+_OTHER_CONVENTIONS = [word for word in CONVENTIONS if word != "paper"]
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -219,11 +222,10 @@ def _columns(comparison: Comparison, lines: Sequence[Line]) -> dict[str, Callabl
         f"Energy\n{unit}": _mean("energy_mj", per_mj),
     }
     if comparison.grid == "architecture":
-        columns |= {
-            f"Strict\n{unit}": _mean("strict_energy_mj", per_mj),
-            f"Entrywise\n{unit}": _mean("entrywise_energy_mj", per_mj),
-            "Engine\nms": _mean("engine_ms", 1.0),
-        }
+        columns |= {f"{word.capitalize()}\n{unit}": _mean(energy_figure(word), per_mj) for word in _OTHER_CONVENTIONS}
+        columns["Engine\nms"] = _mean("engine_ms", 1.0)
+    if comparison.grid == "recipe":
+        columns["Training\nminutes"] = _mean("seconds", 1 / 60)
     if comparison.grid == "attention":
         columns |= {"QKV\nM": _mean("attention_operations", 1e-6), "QKV\nµJ": _mean("attention_energy_mj", 1e3)}
     columns["Paper\n%"] = _printed_accuracy
@@ -238,7 +240,7 @@ def _accuracy(comparison: Comparison, line: Line, which: str) -> str:
     """Mean ± deviation of the runs that have one."""
     spread = line.figure(f"{which}_{comparison.split}_accuracy")
     if spread is None:
-        return "✗" if line.count("diverged") == len(line.cells) else _NOTHING
+        return "✗" if line.num_cells("diverged") == len(line.cells) else _NOTHING
     return f"{100 * spread.mean:.2f}" + ("" if spread.std is None else f" ± {100 * spread.std:.2f}")
 
 
@@ -252,9 +254,10 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
     if comparison.grid == "attention":
         notes.append("QKV: the product of Q, K and V in one block.")
     if comparison.grid == "architecture":
+        titles = ", ".join(_OTHER_CONVENTIONS).capitalize()
         notes.append(
-            "Strict, entrywise: the energy by those conventions. Engine: one sample on one thread of this machine; – "
-            "where the engine does not run the network."
+            f"{titles}: the energy by those conventions. Engine: one sample on one thread of this machine; – where "
+            "the engine does not run the network."
         )
     models = {line.variant.paper.model for line in lines if line.variant.paper}
     if len(models) == 1:  # a size has its own
@@ -264,7 +267,7 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
 
 def _runs(line: Line) -> str:
     """How many finished; ✗ for those that did not converge, as in the paper."""
-    counts = {"": line.count("finished"), " ✗": line.count("diverged"), " failed": line.count("failed")}
+    counts = {"": line.num_cells("finished"), " ✗": line.num_cells("diverged"), " failed": line.num_cells("failed")}
     return ", ".join(f"{count}{word}" for word, count in counts.items() if count)
 
 

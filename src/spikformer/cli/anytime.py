@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import bar, print_table, say
-from spikformer.validation import SILENT
-from spikformer.weights import is_shipped
+from spikformer.cli.console import bar, check_least, print_table, say
+from spikformer.errors import SILENT
+from spikformer.weights import is_read_only
 
 if TYPE_CHECKING:
     from spikformer.analysis.anytime import AnytimeReport, MeasuredExit
@@ -52,14 +52,14 @@ def run(options: Options) -> int:
 
     if not 0 <= options.tolerance < 1:  # before anything is read
         raise ValueError(f"--tolerance must be a share from 0 to below 1, got {options.tolerance:g}.")
-    for name in ("max_samples", "threads"):
-        if (given := getattr(options, name)) is not None and given < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {given}.")
+    check_least(options, max_samples=1, threads=1)
     weights = weights_path(options.weights)
     output = options.output or output_beside(weights, f"{weights.stem}_anytime.png")
     check_figure_path(output)
-    if options.store and is_shipped(weights):
-        raise ValueError(f"{options.weights} comes with the package and stays as it is; copy it to store a confidence.")
+    if options.store and is_read_only(weights):
+        raise ValueError(
+            f"{options.weights} came with the package or from the hub, and stays as it is; copy the file to store one."
+        )
     model, data = open_anytime(options.weights, options.data)
     with bar("Measuring", planned_samples(data, options.max_samples), enabled=not options.json) as advance:
         report = anytime(

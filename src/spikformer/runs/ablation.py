@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spikformer.analysis.ablation import CellResult, check_grid, variants, varied_fields
+from spikformer.analysis.ablation import CellResult, Variant, check_grid, variants, varied_fields
 from spikformer.data import open_for_model, options_of
 from spikformer.errors import FieldError
 from spikformer.runs.cells import AblationFolder, Cell, Comparison
@@ -23,7 +23,8 @@ from spikformer.runs.process import FolderLock
 from spikformer.runs.trained import weights_path
 from spikformer.runs.workers import CellEnded, CellOptions, run_cells
 from spikformer.training.recipes import DEFAULT, get_recipe, pretrained_on
-from spikformer.validation import Accelerator
+from spikformer.training.variations import TEACHERS_SHARE, variations
+from spikformer.validation import Accelerator, check_at_least
 
 _PATIENCE_SECONDS = 60.0  # for cells of a command that was killed, while they save
 
@@ -46,6 +47,7 @@ def ablate(
     only: Sequence[str] = (),
     output: str | Path | None = None,
     from_weights: str | Path | None = None,
+    teacher: str | Path | None = None,
     jobs: int = 1,
     workers: int = 0,
     accelerator: Accelerator = "auto",
@@ -56,14 +58,17 @@ def ablate(
 ) -> Comparison:
     """Train the cells that have no result yet, `jobs` at a time, and compare all that have one.
 
-    `overrides` are settings of the recipe, for all cells. Once `stop` returns True, running cells save their state
-    and the call returns; `Comparison.num_missing` then is above 0.
+    `overrides` are settings of the recipe, for all cells. A `teacher` teaches all, but of the grid `recipe` the row
+    `distillation` alone, unless the recipe itself learns from one. Once `stop` returns True, running cells save their
+    state and the call returns; `Comparison.num_missing` then is above 0.
     """
-    _check_counts(jobs=(jobs, 1), workers=(workers, 0), save_minutes=(save_minutes, 0))
+    for name, value, least in (("jobs", jobs, 1), ("workers", workers, 0), ("save_minutes", save_minutes, 0)):
+        check_at_least(name, value, least)
     if not seeds:
         raise FieldError("seeds", "seeds is empty; give at least one seed.")
     start = None if from_weights is None else weights_path(from_weights)
-    folder = _folder(grid, recipe, output, start, overrides)
+    taught = None if teacher is None else weights_path(teacher)
+    folder = _folder(grid, recipe, output, start, taught, overrides)
     chosen = folder.choose(seeds, only)
     folder.check()
     where = None if data is None else Path(data)
@@ -86,7 +91,7 @@ def ablate(
 
         def options(slot: int) -> CellOptions:
             threads, gpu = share(slot, jobs)
-            return CellOptions(where, start, workers, accelerator, save_minutes, threads, gpu)
+            return CellOptions(where, start, taught, workers, accelerator, save_minutes, threads, gpu)
 
         with closing(run_cells(waiting, options, jobs, stop)) as reports:
             for each in reports:
@@ -109,20 +114,24 @@ def _ended(cells: Sequence[Cell], results: dict[Path, CellResult]) -> int:
     return sum(cell.folder in results for cell in cells)
 
 
-def _check_counts(**counts: tuple[float, float]) -> None:
-    for name, (given, least) in counts.items():
-        if given < least:
-            raise FieldError(name, f"{name} must be at least {least}, got {given:g}.")
-
-
 def _folder(
-    grid: str, recipe: str, output: str | Path | None, from_weights: Path | None, overrides: dict[str, Any]
+    grid: str,
+    recipe: str,
+    output: str | Path | None,
+    from_weights: Path | None,
+    teacher: Path | None,
+    overrides: dict[str, Any],
 ) -> AblationFolder:
     """What is asked for; raises before anything is written."""
     grid, published = check_grid(grid), get_recipe(recipe)
     settings = published.override(**overrides)
-    if from_weights is not None and not from_weights.exists():
-        raise FileNotFoundError(f"There is no file {from_weights} to start from.")
+    for path, purpose in ((from_weights, "start from"), (teacher, "learn from")):
+        if path is not None and not path.exists():
+            raise FileNotFoundError(f"There is no file {path} to {purpose}.")
+    if teacher is None and settings.distillation:
+        raise FieldError("teacher", "This recipe learns from a teacher; give its weights with --teacher.")
+    if teacher is not None and grid != "recipe" and not settings.distillation:
+        settings = settings.override(distillation=TEACHERS_SHARE)
     if from_weights is None and (source := pretrained_on(recipe)):
         raise FieldError("from_weights", f"{recipe} starts from weights trained on {source}; give them with --from.")
     if settings.seed != published.seed:
@@ -134,9 +143,13 @@ def _folder(
     if "validation_share" in overrides and "validation_share" not in options_of(settings.data_set):
         message = f"{settings.data_set} has a validation split of its own; leave validation_share out."
         raise FieldError("validation_share", message)
-    rows = variants(grid, settings.model, settings.data_set, events=events)
+    if grid == "recipe":
+        varied = variations(settings, taught=teacher is not None)
+        rows = [Variant(name, {}, None, settings=changes) for name, changes in varied.items()]
+    else:
+        rows = variants(grid, settings.model, settings.data_set, events=events)
     path = Path(output) if output is not None else Path("runs") / "ablation" / recipe / grid
-    return AblationFolder(path, grid, rows, recipe, settings, from_weights)
+    return AblationFolder(path, grid, rows, recipe, settings, from_weights, teacher)
 
 
 def _wait_for_orphans(folder: AblationFolder) -> None:

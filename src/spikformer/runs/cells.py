@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from spikformer.analysis.ablation import CellResult, Grid, Line, Outcome, Variant, summarise
+from spikformer.analysis.energy import CONVENTIONS, energy_figure
 from spikformer.errors import FileError, UnknownNameError
 from spikformer.io import read_json, write_atomically
 from spikformer.runs.folder import Run
@@ -108,6 +109,7 @@ class AblationFolder:
     recipe: str
     settings: Recipe
     from_weights: Path | None
+    teacher: Path | None = None
 
     def choose(self, seeds: Sequence[int], only: Sequence[str]) -> list[Cell]:
         """The cells of these seeds, one seed after the other, so that a first table comes early."""
@@ -120,6 +122,7 @@ class AblationFolder:
 
     def _cell(self, variant: Variant, seed: int) -> Cell:
         settings = replace(self.settings, model=variant.applied_to(self.settings.model), seed=seed)
+        settings = settings.override(**variant.settings)
         return Cell(variant.name, seed, self.path / variant.name / f"seed_{seed}", self.recipe, settings)
 
     def existing(self) -> list[Cell]:
@@ -154,12 +157,12 @@ class AblationFolder:
         return {cell.folder: result for cell in self.existing() if (result := cell.result())}
 
     def _common(self) -> dict[str, Any]:
-        start = None if self.from_weights is None else str(self.from_weights.absolute())
-        return {"grid": self.grid, "recipe": self.recipe, "from": start}
+        start, taught = (path and str(path.absolute()) for path in (self.from_weights, self.teacher))
+        return {"grid": self.grid, "recipe": self.recipe, "from": start, "teacher": taught}
 
 
 _COSTS = (
-    *("parameters", "operations", "energy_mj", "strict_energy_mj", "entrywise_energy_mj", "engine_ms"),
+    *("parameters", "operations", *map(energy_figure, CONVENTIONS), "engine_ms"),
     *("attention_operations", "attention_energy_mj"),
 )
 
@@ -189,9 +192,10 @@ class Comparison:
 
     @property
     def split(self) -> str:
-        """The split of the accuracies: test, or validation where there is none."""
+        """The split of the accuracies: test; validation where there is none, and where settings are to be chosen."""
         names = {name for cell in self.cells for name in cell.figures}
-        return "validation" if "last_validation_accuracy" in names and "last_test_accuracy" not in names else "test"
+        chosen = self.grid == "recipe" or "last_test_accuracy" not in names
+        return "validation" if chosen and "last_validation_accuracy" in names else "test"
 
     @property
     def files(self) -> dict[str, Path]:
@@ -238,6 +242,7 @@ class Comparison:
         return {
             "name": line.variant.name,
             "overrides": line.variant.overrides,
+            "settings": dict(line.variant.settings),
             "model": line.variant.config and line.variant.config.to_dict(),
             "paper": paper and asdict(paper),
             "cells": [vars(cell) for cell in line.cells],

@@ -20,11 +20,10 @@ from spikformer.training import Recipe
 from spikformer.training.distributed import launch_id, was_restarted
 from spikformer.training.recipe import flat_settings
 from spikformer.training.recipes import DEFAULT, get_recipe
+from spikformer.training.variations import TEACHERS_SHARE
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-_TEACHERS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _with_share(published: Recipe, overrides: dict[str, Any], teacher: str | Pat
     share = overrides.get("distillation", published.distillation)
     if teacher is None and share:
         raise FieldError("teacher", "This recipe learns from a teacher; give its weights with --teacher.")
-    return overrides if teacher is None or share else overrides | {"distillation": _TEACHERS_SHARE}
+    return overrides if teacher is None or share else overrides | {"distillation": TEACHERS_SHARE}
 
 
 def _restarted(run: Run) -> bool:

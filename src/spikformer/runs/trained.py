@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spikformer.errors import FieldError, FileError
-from spikformer.weights import find_weights, is_shipped
+from spikformer.weights import find_weights, is_read_only, is_shipped
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def weights_path(path: str | os.PathLike[str]) -> Path:
-    """The weights of a shipped name, or of a run folder, best or last; any other path as it is."""
+    """The weights of a shipped name, an address on the hub, or a run folder, best or last; any other path as it is."""
     path = find_weights(path)
     for name in ("best.safetensors", "last.safetensors"):
         if (path / name).is_file():
@@ -38,8 +38,8 @@ def data_path(path: str | os.PathLike[str]) -> Path | None:
 
 
 def output_beside(weights: Path, name: str) -> Path:
-    """Where something about weights is written by default: in their folder; of shipped ones, in the current one."""
-    return Path(name) if is_shipped(weights) else weights.with_name(name)
+    """Where something about weights is written by default: beside them; of read-only ones, into the current folder."""
+    return Path(name) if is_read_only(weights) else weights.with_name(name)
 
 
 def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
@@ -56,20 +56,22 @@ def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
     return model
 
 
-def load_answering(path: str | os.PathLike[str], *, compile_shipped: bool = False) -> SpikingNetwork | Engine:
+def load_answering(path: str | os.PathLike[str], *, prefer_engine: bool = False) -> SpikingNetwork | Engine:
     """The same for callers that need predictions alone, which a compiled engine gives, too.
 
-    With `compile_shipped`, shipped weights become an engine: it starts sooner than torch, which need not be there.
+    With `prefer_engine`, shipped weights become an engine, which starts sooner than torch, and without torch all do.
     """
     from spikformer.engine import compile_engine, load_engine
     from spikformer.engine.file import is_engine_file
 
     path = weights_path(path)
-    if compile_shipped and is_shipped(path) and find_spec("spikformer._native") is not None:
-        return compile_engine(path)
     if path.suffix != ".engine" and not is_engine_file(path):
-        return load_trained(path)
-    engine = load_engine(path)
+        compiled = prefer_engine and (is_shipped(path) or find_spec("torch") is None)
+        if not compiled or find_spec("spikformer._native") is None:
+            return load_trained(path)
+        engine = compile_engine(path)
+    else:
+        engine = load_engine(path)
     if getattr(engine, "config", None) is None:
         raise FileError(path, "holds a program without the config of its network; compile the weights again.", "unfit")
     _check_trained(engine, path)
@@ -121,3 +123,67 @@ def check_fits(data: DataSet, model: SpikingNetwork | Engine) -> None:
             f"This data has {data.channels} channels, and the weights need {model.config.in_channels}; give them the "
             "data they were trained on.",
         )
+
+
+def compile_weights(weights: str | os.PathLike[str], output: Path | None = None) -> tuple[Engine, Path]:
+    """Write the engine of weights, by default beside them; the engine as it was written, and where it is."""
+    from spikformer.engine import compile_engine, load_engine
+    from spikformer.engine.file import is_engine_file
+    from spikformer.io import check_is_file
+
+    path = weights_path(weights)
+    check_is_file(path)
+    if is_engine_file(path):
+        raise FileError(path, "is an engine already; give the weights it was compiled from.", "unfit")
+    output = output or output_beside(path, path.with_suffix(".engine").name)
+    if output.suffix != ".engine":
+        raise FieldError("output", f"output= (--output) must end in .engine, got {output}.")
+    compile_engine(path).save(output)
+    return load_engine(output), output
+
+
+def import_weights(
+    source: Path, output: Path | None = None, *, data_set: str | None = None, data: Path | None = None, **network: Any
+) -> tuple[SpikingNetwork, Path]:
+    """Convert a published checkpoint by `from_official`, which takes `network`; the model as written, and where it is.
+
+    output    by default beside the source, ending in .spikformer.safetensors
+    data_set  what it was trained on, for its card, so that evaluate, predict and others can use it
+    data      where that set's files are
+    """
+    from spikformer.models import from_official, load, save
+
+    stem = source.name.removesuffix(".tar").removesuffix(".pth").removesuffix(".safetensors")
+    output = output or source.with_name(f"{stem}.spikformer.safetensors")
+    if output.suffix != ".safetensors" or output.resolve() == source.resolve():
+        message = f"output= (--output) must be another file than the source and end in .safetensors, got {output}."
+        raise FieldError("output", message)
+    if data is not None and data_set is None:
+        raise FieldError(
+            "data", "data= (--data) is for the set that data_set= (--data-set) names; give both, or neither."
+        )
+    model = from_official(source, **network)
+    if data_set is not None:
+        _note_data(model, data_set, data)
+    save(model, output)
+    return load(output), output
+
+
+def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
+    """On the card of a model that has none; raises for a set that does not fit it."""
+    from spikformer.data import open_for_model
+
+    config = model.config
+    if config.image_size is None:
+        raise FieldError(
+            "image_size", "The checkpoint does not state the size of its images; give image_size= (--image-size), too."
+        )
+    data = open_for_model(config, name, path)
+    if len(data.class_names) != config.num_classes:
+        raise FieldError(
+            "data_set",
+            f"{name} has {len(data.class_names)} classes, but these weights have {config.num_classes}; name the data "
+            "set they were trained on.",
+        )
+    model.card = data.card(model.card.architecture)
+    check_fits(data, model)

@@ -18,12 +18,11 @@ from multiprocessing.synchronize import Event as StopFlag
 from pathlib import Path
 
 from spikformer.analysis.ablation import CellResult
-from spikformer.io import keep_freed_memory
 from spikformer.runs.bench import engine_latency_ms
 from spikformer.runs.cells import Cell
 from spikformer.runs.folder import Results, Run
 from spikformer.runs.measure import measure_cost
-from spikformer.runs.process import stop_on_signal
+from spikformer.runs.process import keep_freed_memory, stop_on_signal
 from spikformer.runs.progress import Event, describe_event
 from spikformer.runs.train import train
 from spikformer.runs.writer import LOG
@@ -48,6 +47,7 @@ class CellOptions:
 
     data: Path | None
     from_weights: Path | None
+    teacher: Path | None
     workers: int
     accelerator: Accelerator
     save_minutes: float
@@ -181,6 +181,7 @@ def _train_and_measure(cell: Cell, options: CellOptions, stop: Callable[[], bool
             data=options.data,
             output=cell.folder,
             from_weights=None if resume else options.from_weights,
+            teacher=options.teacher if cell.settings.distillation else None,
             resume=resume,
             workers=options.workers,
             accelerator=options.accelerator,

@@ -9,7 +9,7 @@ import pytest
 from tests.faults import BROKEN, FULL, fail_each
 from tests.mistakes import mistake
 
-from spikformer.validation import SILENT
+from spikformer.errors import SILENT
 from spikformer.visualise.report import check_report_path, render_report, write_report
 from spikformer.visualise.report.wording import three_digits
 
