@@ -39,7 +39,7 @@ def measure(batch_size: int, train: bool = False, repeats: int = 10, **overrides
     from torch.utils.flop_counter import FlopCounterMode
 
     import spikformer as sf
-    from spikformer.io import keep_freed_memory
+    from spikformer.runs.process import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(2)
@@ -88,8 +88,8 @@ def measure_orders(repeats: int) -> dict[str, dict[int, float]]:
     """Milliseconds of Q Kᵀ V alone, in both orders, for 12 heads of 32 features and more and more tokens."""
     import torch
 
-    from spikformer.io import keep_freed_memory
     from spikformer.layers import attention as mixing
+    from spikformer.runs.process import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(2)

@@ -97,7 +97,7 @@ def prepare_contender(name: str, model: Any, images: Any, threads: int) -> Calla
     import torch
 
     import spikformer as sf
-    from spikformer.io import keep_freed_memory
+    from spikformer.runs.process import keep_freed_memory
 
     if name in ENGINES:
         engine = sf.compile_engine(model, threads)

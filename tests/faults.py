@@ -31,8 +31,11 @@ class Faults:
     def concerns(self, place: Any) -> bool:
         """Whether a path or an open file is in the folder, or the folder itself."""
         try:
-            path = os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else os.path.realpath(place)
+            named = os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else os.fsdecode(place)
+            path = os.path.realpath(named)
         except (OSError, TypeError):
+            return False
+        if "tensorboard" in path:  # a library's own thread writes there
             return False
         return os.path.commonpath([path, self.folder]) == self.folder if os.path.isabs(path) else False
 

@@ -10,26 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Protocol
+from typing import Any
 
+from spikformer.config import NetworkShape
 from spikformer.errors import FieldError, shown
 from spikformer.preprocessing import Preprocessing
 from spikformer.validation import check_mapping, check_number, check_probability, check_text, plain_json
-
-
-class NetworkShape(Protocol):
-    """What goes into a network and comes out: a config, or a program of the engine."""
-
-    @property
-    def in_channels(self) -> int: ...
-    @property
-    def num_classes(self) -> int: ...
-    @property
-    def time_steps(self) -> int: ...
-    @property
-    def image_size(self) -> tuple[int, int] | None: ...
-    def check_sample(self, size: tuple[int, int], time_steps: int) -> None: ...
-
 
 _MOST_CLASSES = 1_000_000
 _MOST_RESULTS = 1000

@@ -20,6 +20,12 @@ Reason = Literal["damaged", "truncated", "foreign", "unsupported", "unsafe", "to
 more than data may, `unfit` does not fit what it is used with, `busy` is in use by another process.
 """
 
+SILENT = (
+    "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
+    "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."
+)
+"""What every command says of a network that gives no answer: no error, but of little use."""
+
 
 class UserError(ValueError):
     """Base of the errors with fields."""

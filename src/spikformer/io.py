@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import hashlib
 import json
@@ -24,7 +23,6 @@ _PAGE_ENDINGS = (".html", ".htm")
 _SWEPT = 8  # temporary names of one path that are looked at: as many as may write to it at a time
 _MAX_JSON_BYTES = 4 * 2**20  # ten thousand epochs take half of it
 _MAX_JSON_LEVELS = 32
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # parameters of glibc's mallopt
 
 
 def check_is_file(path: Path) -> None:
@@ -225,20 +223,6 @@ def _unwritable(path: Path, error: OSError) -> OSError:
     return type(error)(f"{path} cannot be written: {error.strerror or error}.")
 
 
-def keep_freed_memory() -> bool:
-    """Tell glibc to reuse large blocks instead of returning them; False where there is no glibc.
-
-    PyTorch asks the C library for every large tensor anew, and glibc hands each one back to the kernel when it is
-    freed; the kernel then zeroes the same pages again, which on a CPU can take as long as the arithmetic. The memory
-    that a process once needed stays its own until it ends.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):
-        return False
-    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
-
-
 @cache
 def processor_name() -> str:
     """As its maker calls it, where the system says."""
@@ -248,12 +232,3 @@ def processor_name() -> str:
         lines = []
     names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
-
-
-def resident_bytes() -> int:
-    """Memory that this process holds at present; 0 where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -36,12 +36,13 @@ _NUMPY = {
     if code != "BF16"
 }
 _CODES = {dtype: code for code, dtype in _NUMPY.items()}
-WEIGHTS_FORMAT, WEIGHTS_VERSION = "spikformer", 1
+WEIGHTS_FORMAT, ENGINE_FORMAT, STATE_FORMAT = "spikformer", "spikformer-engine", "spikformer-state"
+WEIGHTS_VERSION = 1
 """Of a weights file, which `models` writes and `engine` reads too."""
 _KINDS = {
     WEIGHTS_FORMAT: ("weights", "`sf.load` and `spikformer evaluate` take it"),
-    "spikformer-engine": ("an engine", "`sf.load_engine` and `spikformer predict` take it"),
-    "spikformer-state": ("the state of a training run", "`spikformer train --resume` takes the folder it is in"),
+    ENGINE_FORMAT: ("an engine", "`sf.load_engine` and `spikformer predict` take it"),
+    STATE_FORMAT: ("the state of a training run", "`spikformer train --resume` takes the folder it is in"),
 }
 
 

@@ -23,10 +23,6 @@ from spikformer.errors import FieldError, did_you_mean, shown
 Accelerator = Literal["auto", "cpu", "gpu"]
 Split = Literal["train", "validation", "test"]
 """Words that functions and commands share."""
-SILENT = (
-    "The network is silent: no spike reaches its head, so every input gets the same answer. Train it longer or with "
-    "larger batches, or recompute its norm statistics (torch.optim.swa_utils.update_bn)."
-)
 
 LARGEST = 1_000_000  # of any number: what is beyond is a mistake, or a malicious file
 _CHECK = "check"
@@ -146,6 +142,12 @@ def check_count(name: str, value: Any, most: int, *, least: int = 1) -> int:
     if not isinstance(number, int) or not least <= number <= most:
         raise FieldError(name, f"{name} must be an integer from {least} to {most:,}, got {shown(value)}.")
     return number
+
+
+def check_at_least(name: str, value: float | None, least: float) -> None:
+    """An argument; None is one that was left out."""
+    if value is not None and value < least:
+        raise FieldError(name, f"{name} must be at least {least:g}, got {value:g}.")
 
 
 def check_number(name: str, value: Any, least: float, most: float) -> float:

@@ -213,4 +213,4 @@ def test_what_did_not_finish_is_counted_and_is_in_no_mean() -> None:
     assert [cell.seed for cell in full.cells] == [0, 1, 2, 3]
     assert full.figure("accuracy") == Spread((0.6, 0.8))
     assert full.figure("energy_mj") is None
-    assert [full.count(outcome) for outcome in ("finished", "diverged", "failed")] == [2, 1, 1]
+    assert [full.num_cells(outcome) for outcome in ("finished", "diverged", "failed")] == [2, 1, 1]

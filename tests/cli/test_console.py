@@ -12,7 +12,7 @@ from PIL import Image
 from rich.table import Table
 
 import spikformer as sf
-from spikformer.cli.console import Terminal, escaped, parse_options, print_table, shortened
+from spikformer.cli.console import Terminal, cut_middle, escaped, parse_options, print_table
 from spikformer.config import ModelConfig
 from spikformer.data import open_dataset
 from spikformer.errors import FieldError
@@ -45,10 +45,10 @@ def test_lines_and_cells_are_escaped() -> None:
 
 def test_long_messages_keep_both_ends() -> None:
     message = f"There is no 'x'; {', '.join(map(str, range(1000)))}; choose one."
-    assert shortened("short.") == "short."
-    assert len(shortened(message)) < 1100
-    assert shortened(message).startswith("There is no 'x'")
-    assert shortened(message).endswith("; choose one.")
+    assert cut_middle("short.") == "short."
+    assert len(cut_middle(message)) < 1100
+    assert cut_middle(message).startswith("There is no 'x'")
+    assert cut_middle(message).endswith("; choose one.")
 
 
 @pytest.mark.parametrize("columns", ["20", "80", "250"])

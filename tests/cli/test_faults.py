@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +27,8 @@ from spikformer.models import Spikformer
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 BOTH = pytest.mark.parametrize("code", [FULL, BROKEN], ids=["full", "broken"])
 SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1}
@@ -138,6 +140,34 @@ def test_what_an_epoch_leaves(tmp_path: Path) -> None:
         BROKEN,
     )
     assert number >= 5 * 5
+
+
+@pytest.mark.slow
+def test_a_run_that_resumes(tmp_path: Path) -> None:
+    """Whatever fails, the run's files are whole, and the next command ends at the same weights."""
+    settings = {"epochs": 2, "max_samples": 32, "batch_size": 32, "model": SMALL, "threads": 1}
+    whole = sf.train("spikformer_tiny_digits", output=tmp_path / "whole", **settings)
+    begun = tmp_path / "begun"
+    sf.train("spikformer_tiny_digits", output=begun, stop=lambda: True, **settings)
+    assert sf.Run(begun).results is None
+    run = tmp_path / "run"
+
+    def prepare() -> None:
+        shutil.rmtree(run, ignore_errors=True)
+        shutil.copytree(begun, run)
+
+    def check(failed: bool) -> None:
+        for path in run.glob("*.safetensors"):
+            load_state(path) if path.name == "state.safetensors" else sf.load(path)
+        assert [name for name in os.listdir(run) if name.startswith(".")] == []
+        if not failed:
+            found = sf.load(run / "last.safetensors").state_dict()
+            assert all(torch.equal(value, found[name]) for name, value in sf.load(whole.last).state_dict().items())
+
+    def resume() -> None:
+        sf.train(output=run, resume=True, threads=1)
+
+    assert fail_each(run, prepare, resume, check, BROKEN) >= 50
 
 
 @pytest.mark.slow

@@ -8,15 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from tests.mistakes import shows
 
 import spikformer as sf
-from spikformer.analysis.recorder import record
-from spikformer.cli.figure import Products, _collect_products
 from spikformer.data import open_dataset
-from spikformer.runs.measure import batches
 from spikformer.runs.writer import RunWriter
 
 ROWS = [
@@ -239,14 +235,3 @@ def test_a_conventional_network_for_events(
     path = write_weights(tmp_path / "twin.safetensors", model, data, **TWIN | {"time_steps": 8})
     np.save("still.npy", np.zeros(9, [("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "?")]))
     assert shows(error_message("figure", "events", path, "--file", "still.npy"), path)
-
-
-def test_products_are_those_of_the_network(weights: Path) -> None:
-    model, found = _collect_products(weights, Products(weights=(weights,), max_samples=20))
-    expected = []
-    for batch in batches(model, open_dataset("digits"), "test", 20, 16):
-        with torch.no_grad(), record(model.eval()) as seen:
-            model(batch)
-        expected += [seen.products[f"blocks.{block}.attention"].flatten() for block in range(2)]
-    assert [*found] == ["ssa"]
-    assert np.array_equal(found["ssa"], torch.cat(expected).numpy())

@@ -10,7 +10,7 @@ from PIL import Image
 
 import spikformer as sf
 from spikformer.data import open_dataset
-from spikformer.validation import SILENT
+from spikformer.errors import SILENT
 
 HIGH = {"v_threshold": 1000.0, "attention_v_threshold": 1000.0}
 

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import os
 import struct
 import tarfile
 import zipfile
@@ -29,8 +30,9 @@ MEGABYTES = 64  # that a reader may take for any of them
 SECONDS = 3  # of a processor
 
 READERS = """
-import json, shutil, sys, time
+import json, os, shutil, sys, time
 from pathlib import Path
+from spikformer.engine import autotune
 from spikformer.data.events.samples import FrameCache
 from spikformer.data.events.formats import read_recording
 from spikformer.data.events.sets import read_gestures
@@ -45,7 +47,14 @@ def read_cached(path):
     if cache.get("key") is None:
         raise ValueError(f"{path} counts as missing")
 
+def read_thresholds(path):
+    os.environ["SPIKFORMER_CACHE"] = str(Path(path).parent)
+    if not autotune._read_cache():
+        raise ValueError(f"{path} counts as missing")
+
 readers = {
+    "thresholds": read_thresholds,
+    "labels": lambda path: read_gestures(Path(path).parent, "trials.txt"),
     "recording": read_recording,
     "frames": read_cached,
     "gestures": lambda path: read_gestures(Path(path).parent, Path(path).name),
@@ -177,6 +186,9 @@ BOMBS = {
     "idx/zeros.gz": lambda: gzip.compress(idx((60_000, 28, 28)) + BIG),
     "idx/claimed": lambda: idx((60_000, 28, 28)),
     "idx/axes": lambda: idx((2**32 - 1,) * 8),
+    "idx/sparse": lambda: idx((2**32 - 1, 16)),
+    "labels/a_labels.csv": lambda: b"class, startTime_usec, endTime_usec\n" + 200_000 * b"1,1,2\n",
+    "thresholds/density_thresholds.json": lambda: b"[" * 10_000_000,
     "recording/deflate.npz": lambda: npz(array("(4_900_000,)") + BIG),
     "recording/bzip2.npz": lambda: npz(array("(4_900_000,)") + BIG, zipfile.ZIP_BZIP2),
     "recording/lzma.npz": lambda: npz(array("(100,)") + bytes(1_000), zipfile.ZIP_LZMA),
@@ -228,6 +240,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, tuple[str, 
     for path, make in zip(paths, BOMBS.values(), strict=True):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(make())
+    os.truncate(folder / "idx" / "sparse", 1 << 36)  # as large as it says, and hardly a block on the disk
+    (folder / "labels" / "trials.txt").write_text("a.aedat\n")
+    (folder / "labels" / "a.aedat").touch()
     outcome = run_limited(READERS, READ_EACH, *paths, megabytes=MEGABYTES, seconds=120)
     assert outcome.exit_code == 0, outcome.errors
     rows = map(json.loads, outcome.output.splitlines())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spikformer import _native
 from spikformer.engine.native import chosen_instructions
-from spikformer.engine.ops import OPS, Neuron
+from spikformer.engine.ops import OPS, NeuronConstants
 from spikformer.engine.program import Builder, Program
 
 
@@ -28,7 +28,11 @@ needs_integers = pytest.mark.skipif(
 quickly = settings(max_examples=60, deadline=None)
 densities = st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0])  # from silence to all ones
 seeds = st.integers(0, 10**6)
-NEURONS = (Neuron(0.5, 1, 1, 0), Neuron(1, 0, 1, 0), Neuron(0.25, 1, 0.5, -0.25))  # LIF, IF, a neuron with a rest
+NEURONS = (
+    NeuronConstants(0.5, 1, 1, 0),
+    NeuronConstants(1, 0, 1, 0),
+    NeuronConstants(0.25, 1, 0.5, -0.25),
+)  # LIF, IF, a neuron with a rest
 
 
 def draw_spikes(rng: np.random.Generator, density: float, *shape: int) -> np.ndarray:

@@ -46,8 +46,8 @@ class SlowMachine:
         monkeypatch.setattr(autotune.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(autotune, "_seconds", self.seconds)
 
-    def seconds(self, engine: object, frames: np.ndarray, mode: int) -> float:
-        taken = 10.0 if mode == 2 else 10.0 * self.share * float(frames.mean())
+    def seconds(self, engine: object, frames: np.ndarray, mode: str) -> float:
+        taken = 10.0 if mode == "dense" else 10.0 * self.share * float(frames.mean())
         self.now += taken
         self.calls += 1
         return taken

@@ -17,7 +17,7 @@ import spikformer as sf
 from spikformer.config import ModelConfig, NetworkConfig
 from spikformer.engine.engine import Engine
 from spikformer.engine.lowering import Arrays, lower, register_lowering
-from spikformer.engine.ops import Neuron
+from spikformer.engine.ops import NeuronConstants
 from spikformer.engine.program import Builder, Program
 
 pytestmark = pytest.mark.core
@@ -119,7 +119,9 @@ def lower_pixels(config: PixelConfig, arrays: Arrays) -> Program:
     """Pixels fire, and the mean of their spikes is read out."""
     build = Builder()
     weights = arrays.take("encode", 4, config.in_channels).astype(np.float32)[:, None, None]
-    spikes = build.fire("neurons", build.convolve("encode", 0, weights, np.zeros(4, np.float32)), Neuron(1, 0, 1, 0))
+    spikes = build.fire(
+        "neurons", build.convolve("encode", 0, weights, np.zeros(4, np.float32)), NeuronConstants(1, 0, 1, 0)
+    )
     head = np.eye(4, dtype=np.float32)
     build.read_out("head", build.add("sum", spikes, spikes), head, np.zeros(4, np.float32))
     return Program(tuple(build.ops), config.in_channels, config.time_steps, image_size=None)

@@ -16,7 +16,7 @@ from spikformer.engine.ops import (
     Attend,
     Convolve,
     Fire,
-    Neuron,
+    NeuronConstants,
     ReadOut,
 )
 from spikformer.engine.program import Program
@@ -73,4 +73,4 @@ def test_residual_sums_that_would_overflow() -> None:
 @pytest.mark.parametrize("constants", [(0.5, 1, 0, 0), (0.5, 1, 1e-300, 0), (np.inf, 1, 1, 0), (0.5, 1, 1e7, 0)])
 def test_neurons_that_would_never_rest(constants) -> None:
     with field_error("neuron"):
-        Neuron(*constants)
+        NeuronConstants(*constants)

@@ -4,7 +4,15 @@ import pytest
 import torch
 from tests.mistakes import field_error
 
-from spikformer.layers.time import Stream, StreamState, fire, merge_time, over_time, repeat_over_time, split_time
+from spikformer.layers.time import (
+    Stream,
+    StreamState,
+    apply_neuron,
+    merge_time,
+    over_time,
+    repeat_over_time,
+    split_time,
+)
 from spikformer.neurons import LIF, PLIF, Activation
 
 pytestmark = pytest.mark.core
@@ -31,7 +39,7 @@ def test_repeating_makes_no_copy() -> None:
 
 def run(x: torch.Tensor, stream: Stream | None) -> torch.Tensor:
     for neuron in (LIF(), Activation("relu"), PLIF()):
-        x = fire(neuron, x * 2, stream)
+        x = apply_neuron(neuron, x * 2, stream)
     return x
 
 

@@ -18,11 +18,11 @@ from tests.mistakes import file_error, mistake
 import spikformer as sf
 from spikformer.engine.file import FORMAT_VERSION as ENGINE_VERSION
 from spikformer.errors import FileError
-from spikformer.models.files import FORMAT_VERSION as WEIGHTS_VERSION
-from spikformer.tensorfile import LONGEST_HEADER
+from spikformer.tensorfile import LONGEST_HEADER, WEIGHTS_VERSION
 from spikformer.training.optim import build_optimiser
+from spikformer.training.progress import Progress
 from spikformer.training.state import FORMAT_VERSION as STATE_VERSION
-from spikformer.training.state import Progress, save_state
+from spikformer.training.state import save_state
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,8 @@ from spikformer.analysis.golden import load_golden
 from spikformer.models.files import read_safetensors
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress
+from spikformer.training.progress import Progress
+from spikformer.training.progress import Progress
 from spikformer.training.state import load_state, save_state
 
 folder = Path(sys.argv[1])
@@ -116,7 +117,8 @@ from pathlib import Path
 import spikformer as sf
 from spikformer.tensorfile import LONGEST_HEADER
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress
+from spikformer.training.progress import Progress
+from spikformer.training.progress import Progress
 from spikformer.training.state import save_state
 
 folder = Path(sys.argv[1])
@@ -255,8 +257,14 @@ def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Pa
             header = json.dumps({"__metadata__": metadata}).encode()
             assert len(header) < LONGEST_HEADER
             (tmp_path / f"{bomb}.{kind}").write_bytes(len(header).to_bytes(8, "little") + header)
+    cards = {name: values[name] for name in ("deep", "digits", "lists", "fields", "name")}
+    cards["results"] = json.dumps({"architecture": "spikformer", "results": [{}] * 500_000})
+    for bomb, value in cards.items():
+        metadata = {"format": "spikformer", "format_version": str(WEIGHTS_VERSION), "config": json.dumps(config)}
+        header = json.dumps({"__metadata__": metadata | {"card": value}}).encode()
+        (tmp_path / f"card_{bomb}.weights").write_bytes(len(header).to_bytes(8, "little") + header)
     imports = "import sys, time, torch; from pathlib import Path; import spikformer as sf; sf.load, sf.load_engine\n"
     imports += "from spikformer.training.state import load_state"
     done = run_limited(imports, BOMBS, tmp_path, megabytes=512, seconds=60)
     assert done.exit_code == 0, done.errors
-    assert len(done.output.splitlines()) == 3 * len(values), done.output
+    assert len(done.output.splitlines()) == 3 * len(values) + len(cards), done.output

@@ -8,7 +8,8 @@ from spikformer.data import open_dataset
 from spikformer.runs.writer import RunWriter
 from spikformer.training import get_recipe
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress, save_state
+from spikformer.training.progress import Progress
+from spikformer.training.state import save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")
 DIGITS = open_dataset("digits")

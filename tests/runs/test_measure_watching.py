@@ -8,23 +8,13 @@ import pytest
 import torch
 from PIL import Image
 
-from spikformer.analysis.specimens import specimen
 from spikformer.data import DataSet, open_dataset
 from spikformer.data.dataset import ArraySamples
 from spikformer.models import SpikingNetwork
-from spikformer.presets import get_preset
 from spikformer.runs.measure import watch_files, watch_samples
 from spikformer.runs.trained import choose_samples
 
 DIGITS = open_dataset("digits")
-
-
-@pytest.fixture
-def model() -> SpikingNetwork:
-    """Fires in every layer though it has learnt nothing."""
-    model = specimen(get_preset("spikformer_tiny_digits").config, torch.float32)
-    model.card = DIGITS.card("spikformer")
-    return model
 
 
 class Damaged(ArraySamples):

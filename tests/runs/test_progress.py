@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spikformer.runs.progress import Board
-from spikformer.training.state import Iteration, Progress
+from spikformer.training.progress import Iteration, Progress
 
 
 def rows(*epochs: int, base: float = 0.0) -> list[dict[str, float]]:

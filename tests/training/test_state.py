@@ -20,7 +20,8 @@ from spikformer.errors import FileError
 from spikformer.models import Spikformer
 from spikformer.training import Recipe, get_recipe
 from spikformer.training.optim import WeightAverage, build_optimiser, set_learning_rate
-from spikformer.training.state import Progress, load_state, save_state
+from spikformer.training.progress import Progress
+from spikformer.training.state import load_state, save_state
 
 RECIPE = get_recipe("spikformer_tiny_digits")
 PROGRESS = Progress(

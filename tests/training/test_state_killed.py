@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import spikformer as sf
 from spikformer.training.optim import build_optimiser
-from spikformer.training.state import Progress
+from spikformer.training.progress import Progress
 from spikformer.training.state import load_state, save_state
 
 torch.set_num_threads(1)

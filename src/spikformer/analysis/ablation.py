@@ -239,7 +239,7 @@ class Line:
     variant: Variant
     cells: tuple[CellResult, ...]
 
-    def count(self, outcome: Outcome) -> int:
+    def num_cells(self, outcome: Outcome) -> int:
         return sum(cell.outcome == outcome for cell in self.cells)
 
     def figure(self, name: str) -> Spread | None:

@@ -4,12 +4,7 @@
     report.energy_mj("paper"), report.energy_mj("strict"), report.twin_energy_mj
 
 An estimate by operation counts, as all published figures of the field are: no chip was measured. Three ways to count
-are in use; docs/energy.md compares them:
-
-    paper        an input x costs x accumulates (App. C.2: SOPs = fr · T · FLOPs); the first convolution, and floats in
-                 attention, are multiply-accumulates
-    strict       a product whose input is not binary throughout is multiply-accumulates, all of it
-    entrywise    entry by entry: 0 costs nothing, 1 an accumulate, anything else a multiply-accumulate
+are in use, `CONVENTIONS`; docs/energy.md compares them. `paper` is App. C.2: SOPs = fr · T · FLOPs.
 
 A layer is one product or two: a convolution multiplies its input with its weights, attention multiplies Q, K and V in
 one of two orders. `strict` and `entrywise` count what really meets in those products; `paper` is a formula of its own.
@@ -31,6 +26,14 @@ from spikformer.models.inspection import unwrap
 from spikformer.paper import AC_PJ, MAC_PJ
 
 Convention = Literal["paper", "strict", "entrywise"]
+CONVENTIONS: dict[Convention, str] = {
+    "paper": "Operations are firing rate × time steps × MACs of a layer, so an input of 3 costs three accumulates. "
+    "Only the first convolution multiplies, and attention whose factors are not spikes.",
+    "strict": "A layer accumulates only if all that enters it is 0 or 1. One larger input, such as a residual sum of "
+    "2, makes every operation of the layer a MAC.",
+    "entrywise": "Input by input: a 0 costs nothing, a 1 an accumulate, anything else a MAC.",
+}
+"""What each counts, as reports explain it."""
 FirstConv = Literal["every_step", "once"]
 """Whether a static image's first convolution is computed at every step, as all count it, or once, as it could be."""
 _PJ_IN_MJ = 1e9
@@ -202,8 +205,13 @@ class EnergyReport:
 def _by_convention(figure: Callable[[Convention, FirstConv], Any]) -> dict[str, dict[str, Any]]:
     return {
         convention: {first_conv: figure(convention, first_conv) for first_conv in get_args(FirstConv)}
-        for convention in get_args(Convention)
+        for convention in CONVENTIONS
     }
+
+
+def energy_figure(convention: Convention) -> str:
+    """The name of an energy among the figures of a run."""
+    return "energy_mj" if convention == "paper" else f"{convention}_energy_mj"
 
 
 def measure_energy(

@@ -85,9 +85,9 @@ def _run(verb: str, arguments: list[str]) -> int:
 
 
 def _fail(verb: str, message: str, code: int) -> int:
-    from spikformer.cli.console import one_line, shortened
+    from spikformer.cli.console import cut_middle, one_line
 
-    print(f"spikformer {verb}: {shortened(one_line(message))}", file=sys.stderr)
+    print(f"spikformer {verb}: {cut_middle(one_line(message))}", file=sys.stderr)
     return code
 
 

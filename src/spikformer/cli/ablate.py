@@ -32,14 +32,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from spikformer.analysis.ablation import Grid, Line, check_grid
+from spikformer.analysis.energy import CONVENTIONS, energy_figure
 from spikformer.cli.console import Terminal, one_line, parse_options, print_table, say
 from spikformer.runs.ablation import CellsRunning, ablate
 from spikformer.runs.cells import Cell, Comparison
 from spikformer.runs.process import stop_on_signal
 from spikformer.runs.workers import CellEnded
+from spikformer.runs.writer import LOG
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import DEFAULT, get_recipe
 from spikformer.validation import Accelerator
+from spikformer.visualise.report.wording import duration
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def run(options: Options) -> int:
     else:
         print_comparison(found)
     for each in failed:
-        log = each.cell.folder / "log.txt"
+        log = each.cell.folder / LOG
         say(f"{each.cell} failed: {each.message} See {log}; the same command tries it again.", stderr=True)
     return 1 if failed else 0
 
@@ -169,7 +172,7 @@ class CellsLine:
         if self._seconds:
             mean = sum(self._seconds) / len(self._seconds)
             spent = sum(min(mean, now - self._began[cell]) for cell in event.running)
-            left = f"{_duration(((self._total - self._done) * mean - spent) / self._jobs)} left"
+            left = f"{duration(max(0.0, (self._total - self._done) * mean - spent) / self._jobs)} left"
         shown = "; ".join(map(str, event.running))
         self._bar.update(self._task, total=self._total, completed=self._done, running=shown, left=left)
 
@@ -185,13 +188,8 @@ class CellsLine:
         self._console.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
-def _duration(seconds: float) -> str:
-    hours, rest = divmod(round(max(0.0, seconds)), 3600)
-    minutes, seconds = divmod(rest, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-
-
 _NOTHING = "–"
+_OTHER_CONVENTIONS = [word for word in CONVENTIONS if word != "paper"]
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -224,11 +222,8 @@ def _columns(comparison: Comparison, lines: Sequence[Line]) -> dict[str, Callabl
         f"Energy\n{unit}": _mean("energy_mj", per_mj),
     }
     if comparison.grid == "architecture":
-        columns |= {
-            f"Strict\n{unit}": _mean("strict_energy_mj", per_mj),
-            f"Entrywise\n{unit}": _mean("entrywise_energy_mj", per_mj),
-            "Engine\nms": _mean("engine_ms", 1.0),
-        }
+        columns |= {f"{word.capitalize()}\n{unit}": _mean(energy_figure(word), per_mj) for word in _OTHER_CONVENTIONS}
+        columns["Engine\nms"] = _mean("engine_ms", 1.0)
     if comparison.grid == "recipe":
         columns["Training\nminutes"] = _mean("seconds", 1 / 60)
     if comparison.grid == "attention":
@@ -245,7 +240,7 @@ def _accuracy(comparison: Comparison, line: Line, which: str) -> str:
     """Mean ± deviation of the runs that have one."""
     spread = line.figure(f"{which}_{comparison.split}_accuracy")
     if spread is None:
-        return "✗" if line.count("diverged") == len(line.cells) else _NOTHING
+        return "✗" if line.num_cells("diverged") == len(line.cells) else _NOTHING
     return f"{100 * spread.mean:.2f}" + ("" if spread.std is None else f" ± {100 * spread.std:.2f}")
 
 
@@ -259,9 +254,10 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
     if comparison.grid == "attention":
         notes.append("QKV: the product of Q, K and V in one block.")
     if comparison.grid == "architecture":
+        titles = ", ".join(_OTHER_CONVENTIONS).capitalize()
         notes.append(
-            "Strict, entrywise: the energy by those conventions. Engine: one sample on one thread of this machine; – "
-            "where the engine does not run the network."
+            f"{titles}: the energy by those conventions. Engine: one sample on one thread of this machine; – where "
+            "the engine does not run the network."
         )
     models = {line.variant.paper.model for line in lines if line.variant.paper}
     if len(models) == 1:  # a size has its own
@@ -271,7 +267,7 @@ def _notes(comparison: Comparison, lines: Sequence[Line]) -> list[str]:
 
 def _runs(line: Line) -> str:
     """How many finished; ✗ for those that did not converge, as in the paper."""
-    counts = {"": line.count("finished"), " ✗": line.count("diverged"), " failed": line.count("failed")}
+    counts = {"": line.num_cells("finished"), " ✗": line.num_cells("diverged"), " failed": line.num_cells("failed")}
     return ", ".join(f"{count}{word}" for word, count in counts.items() if count)
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import bar, print_table, say
-from spikformer.validation import SILENT
+from spikformer.cli.console import bar, check_least, print_table, say
+from spikformer.errors import SILENT
 from spikformer.weights import is_read_only
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def run(options: Options) -> int:
 
     if not 0 <= options.tolerance < 1:  # before anything is read
         raise ValueError(f"--tolerance must be a share from 0 to below 1, got {options.tolerance:g}.")
-    for name in ("max_samples", "threads"):
-        if (given := getattr(options, name)) is not None and given < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {given}.")
+    check_least(options, max_samples=1, threads=1)
     weights = weights_path(options.weights)
     output = options.output or output_beside(weights, f"{weights.stem}_anytime.png")
     check_figure_path(output)

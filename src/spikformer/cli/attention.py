@@ -13,21 +13,15 @@ Example: spikformer attention best.safetensors --files cat.jpg dog.jpg
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
 from spikformer.cli.console import say
-from spikformer.validation import SILENT, Split
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from spikformer.models import SpikingNetwork
-    from spikformer.runs.measure import Watched
+from spikformer.errors import SILENT
+from spikformer.validation import Split
 
 
 @dataclass(frozen=True)
@@ -56,72 +50,35 @@ class Options:
 
 
 def run(options: Options) -> int:
+    from spikformer.runs.figures import draw_attention
     from spikformer.runs.trained import output_beside, weights_path
-    from spikformer.visualise.style import check_figure_path, save_figure
+    from spikformer.visualise.style import check_figure_path
 
     if options.files and (options.samples or options.data):
         raise ValueError("--files takes the place of --data and --samples; give one or the other.")
     weights = weights_path(options.weights)
     output = options.output or output_beside(weights, f"{weights.stem}_attention.png")
     check_figure_path(output)
-    figures = [(each, _figure(model, each, options)) for model, each in _watch(options)]
-    drawn = []
-    for number, (watched, figure) in enumerate(figures, 1):
-        path = output if len(figures) == 1 else output.with_stem(f"{output.stem}_{number}")
-        save_figure(figure, path)
-        drawn.append({"figure": str(path), "source": watched.source, "label": watched.label, "answer": watched.answer})
+    drawn = draw_attention(
+        options.weights,
+        output,
+        data=options.data,
+        split=options.split,
+        samples=options.samples,
+        files=options.files,
+        block=options.block,
+        head=options.head,
+        step=options.step,
+    )
     if options.json:
-        print(json.dumps(drawn))
+        rows = (
+            {"figure": str(path), "source": each.source, "label": each.label, "answer": each.answer}
+            for path, each in drawn.items()
+        )
+        print(json.dumps(list(rows)))
         return 0
-    for (watched, _), row in zip(figures, drawn, strict=True):
-        say(f"{row['figure']}: {watched.title}")
-    if any(watched.answer is None for watched, _ in figures):
+    for path, each in drawn.items():
+        say(f"{path}: {each.title}")
+    if any(each.answer is None for each in drawn.values()):
         say(SILENT)
     return 0
-
-
-def _watch(options: Options) -> Iterator[tuple[SpikingNetwork, Watched]]:
-    from spikformer.runs.measure import watch_files, watch_samples
-    from spikformer.runs.trained import choose_samples, data_path, load_trained, open_data
-
-    model = load_trained(options.weights)
-    _check(options, model)
-    if options.files:
-        yield from ((model, each) for each in watch_files(model, options.files))
-        return
-    data = open_data(model, options.data or data_path(options.weights))
-    places = options.samples or choose_samples(data, options.split, 4)
-    yield from ((model, each) for each in watch_samples(model, data, options.split, places))
-
-
-def _check(options: Options, model: SpikingNetwork) -> None:
-    from spikformer.analysis.recorder import mapped_layers
-
-    layers = mapped_layers(model)
-    if not layers:
-        raise ValueError("This network has no attention: no patch looks at another, so there is nothing to draw.")
-    blocks = list(layers)
-    if options.block is not None and options.block not in layers:
-        through = blocks == list(range(1, len(blocks) + 1))
-        expected = f"from 1 to {len(blocks)}" if through else f"one that has attention ({', '.join(map(str, blocks))})"
-        raise ValueError(f"--block must be {expected} for this network, got {options.block}.")
-    num_heads = model.config.num_heads  # in all of its blocks
-    if options.head is not None and not 1 <= options.head <= num_heads:
-        raise ValueError(f"--head must be from 1 to {num_heads} for this network, got {options.head}.")
-
-
-def _figure(model: SpikingNetwork, watched: Watched, options: Options) -> Figure:
-    from spikformer.runs.measure import attention_maps
-    from spikformer.visualise.attention import attention_figure
-    from spikformer.visualise.mosaic import sample_picture
-
-    found = attention_maps(model, watched, options.head)
-    blocks = [block for block in found if options.block in (None, block.block)]
-    num_steps = len(blocks[0].grids)
-    if options.step is not None and not 1 <= options.step <= num_steps:
-        raise ValueError(f"--step must be from 1 to {num_steps} for this sample, got {options.step}.")
-    steps = [options.step - 1] if options.step else list(range(num_steps))
-    rows, columns = [block.title for block in blocks], [f"step {step + 1}" for step in steps]
-    maps = [block.grids[steps] for block in blocks]
-    head = f", head {options.head}" if options.head else ""
-    return attention_figure(sample_picture(watched.sample), maps, rows, columns, f"{watched.title}{head}")

@@ -27,20 +27,9 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.engine import compile_engine, load_engine
-    from spikformer.engine.file import is_engine_file
-    from spikformer.io import check_is_file
-    from spikformer.runs.trained import output_beside, weights_path
+    from spikformer.runs.trained import compile_weights
 
-    weights = weights_path(options.weights)
-    check_is_file(weights)
-    if is_engine_file(weights):
-        raise ValueError(f"{weights} is an engine already; give the weights it was compiled from.")
-    output = options.output or output_beside(weights, weights.with_suffix(".engine").name)
-    if output.suffix != ".engine":
-        raise ValueError(f"--output must end in .engine, got {output}.")
-    compile_engine(weights).save(output)
-    engine = load_engine(output)  # what was written is what is described
+    engine, output = compile_weights(options.weights, options.output)
     described = {
         "output": str(output),
         "bytes": output.stat().st_size,

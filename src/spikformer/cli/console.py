@@ -58,7 +58,7 @@ def _escape(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
-def shortened(message: str) -> str:
+def cut_middle(message: str) -> str:
     """A message that quotes hundreds of things keeps its beginning, and its end, which says what to do."""
     half = _LONGEST // 2
     return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
@@ -198,6 +198,15 @@ def _size_words(size: tuple[int, int] | None) -> list[str]:
     return ["None"] if size is None else [str(side) for side in size]
 
 
+def check_least(options: object, most: int | None = None, **least: int) -> None:
+    """Numbers among the options, before anything is read: ValueError that names the flag of one below its least."""
+    for name, bound in least.items():
+        value = getattr(options, name)
+        if value is not None and not bound <= value <= (value if most is None else most):
+            expected = f"at least {bound}" if most is None else f"{bound} to {most}"
+            raise ValueError(f"--{name.replace('_', '-')} must be {expected}, got {value}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """Options that verbs share which run trained weights over their data."""
@@ -217,9 +226,7 @@ class Measured:
         """The model, on its device, and its data."""
         from spikformer.runs.measure import open_measured
 
-        for name in ("max_samples", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}.")
+        check_least(self, max_samples=1, batch_size=1)
         model, data = open_measured(weights, self.data, self.accelerator)
         data.split(self.split)
         return model, data

@@ -19,9 +19,8 @@ from rich.table import Table
 from spikformer.cli.console import Measured, bar, print_table, say
 
 if TYPE_CHECKING:
-    from spikformer.analysis.energy import Convention, EnergyReport, FirstConv
+    from spikformer.analysis.energy import EnergyReport, FirstConv
 
-_CONVENTIONS: tuple[Convention, ...] = ("paper", "strict", "entrywise")
 _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "once"}
 
 
@@ -48,8 +47,8 @@ class Options(Measured):
 def run(options: Options) -> int:
     if options.published:
         return _show_published(options)
-    from spikformer.analysis.energy import Constants, audit
-    from spikformer.analysis.firing import measure_firing
+    from spikformer.analysis.energy import Constants
+    from spikformer.runs.measure import measure_runtimes
 
     if options.weights is None:
         raise ValueError("energy needs a run folder or weights, such as runs/spikformer_tiny_digits, or --published.")
@@ -57,9 +56,7 @@ def run(options: Options) -> int:
     model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = options.batches(model, data)
-        firing = measure_firing(model, samples, advance)
-    report, engine = (audit(model, firing, constants, runtime=runtime) for runtime in ("torch", "engine"))
+        report, engine = measure_runtimes(model, options.batches(model, data), constants, advance)
     if options.json:
         extra = {"engine": _engine(engine)} | ({"memory": _memory(report)} if options.memory else {})
         print(json.dumps(report.to_dict() | extra))
@@ -86,12 +83,14 @@ def run(options: Options) -> int:
 
 def _layer_table(report: EnergyReport) -> Table:
     """Energy in nanojoules, which suits a layer."""
+    from spikformer.analysis.energy import CONVENTIONS
+
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Layer", no_wrap=True)
-    for title in ("MACs a step", "Mean input", "Not zero", "Input", *(f"{name} nJ" for name in _CONVENTIONS)):
+    for title in ("MACs a step", "Mean input", "Not zero", "Input", *(f"{name} nJ" for name in CONVENTIONS)):
         table.add_column(title, justify="right")
     for layer in report.layers:
-        energies = (report.energy_pj(layer.operations(name)) / 1e3 for name in _CONVENTIONS)
+        energies = (report.energy_pj(layer.operations(name)) / 1e3 for name in CONVENTIONS)
         table.add_row(
             layer.name,
             f"{layer.macs:,}",
@@ -104,11 +103,13 @@ def _layer_table(report: EnergyReport) -> Table:
 
 
 def _total_table(report: EnergyReport, *, memory: bool) -> Table:
+    from spikformer.analysis.energy import CONVENTIONS
+
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("Convention")
     for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN/SNN energy", *(["with memory µJ"] if memory else [])):
         table.add_column(title, justify="right")
-    for name in _CONVENTIONS:
+    for name in CONVENTIONS:
         for first_conv, when in _FIRST_CONV.items():
             operations, energy = report.operations(name, first_conv), report.energy_mj(name, first_conv)
             moved = [f"{1e3 * (energy + report.memory_mj(name, first_conv)):,.3f}"] if memory else []
@@ -125,6 +126,7 @@ def _total_table(report: EnergyReport, *, memory: bool) -> Table:
 
 def _order_note(report: EnergyReport, engine: EnergyReport) -> str:
     """Which order of Q Kᵀ V is counted, and what the compiled engine's would cost where it is the other."""
+    from spikformer.analysis.energy import CONVENTIONS
     from spikformer.analysis.operations import ORDER_FORMULAS
 
     assert report.attention_order is not None
@@ -133,7 +135,7 @@ def _order_note(report: EnergyReport, engine: EnergyReport) -> str:
     spiking = all(layer.binary for layer in report.layers if layer.kind == "attention")
     if not spiking or engine.attention_order == report.attention_order:
         return f"{note}{', and the compiled engine, too' if spiking else ''}."
-    energies = (f"{name} {1e3 * engine.energy_mj(name):,.3f} µJ" for name in ("strict", "entrywise"))
+    energies = (f"{name} {1e3 * engine.energy_mj(name):,.3f} µJ" for name in CONVENTIONS if name != "paper")
     theirs = ORDER_FORMULAS[engine.attention_order]
     return f"{note}; the compiled engine takes {theirs}: {', '.join(energies)}, first convolution at every step."
 
@@ -145,8 +147,10 @@ def _engine(report: EnergyReport) -> dict[str, Any]:
 
 
 def _memory(report: EnergyReport) -> dict[str, Any]:
+    from spikformer.analysis.energy import CONVENTIONS
+
     spent = {
-        name: {first_conv: report.memory_mj(name, first_conv) for first_conv in _FIRST_CONV} for name in _CONVENTIONS
+        name: {first_conv: report.memory_mj(name, first_conv) for first_conv in _FIRST_CONV} for name in CONVENTIONS
     }
     costs = {name: getattr(report.constants, name) for name in ("weight_pj", "membrane_pj")}
     return {"costs": costs, "energy_mj": spent, "twin_energy_mj": report.twin_memory_mj}

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import bar, cell, print_table, say
-from spikformer.validation import SILENT, Accelerator, Split
+from spikformer.cli.console import bar, cell, check_least, print_table, say
+from spikformer.errors import SILENT
+from spikformer.validation import Accelerator, Split
 
 if TYPE_CHECKING:
     from spikformer.data import DataSet
@@ -54,9 +55,7 @@ def run(options: Options) -> int:
     from spikformer.visualise.accuracy import draw_confusion
     from spikformer.visualise.style import check_figure_path
 
-    for option, least in (("batch_size", 1), ("workers", 0)):  # before anything is read
-        if (given := getattr(options, option)) < least:
-            raise ValueError(f"--{option.replace('_', '-')} must be at least {least}, got {given}.")
+    check_least(options, batch_size=1, workers=0)
     weights = weights_path(options.weights)
     name = weights.name.removesuffix(".safetensors").replace(".", "_")  # an engine's lies beside its weights'
     figure = options.confusion or output_beside(weights, f"{name}_{options.split}_confusion.png")

@@ -35,6 +35,7 @@ class Options(Measured):
 
 def run(options: Options) -> int:
     from spikformer.analysis.firing import measure_firing
+    from spikformer.runs.figures import draw_firing
     from spikformer.runs.trained import output_beside, weights_path
     from spikformer.visualise.style import check_figure_path
 
@@ -44,11 +45,8 @@ def run(options: Options) -> int:
     model, data = options.open(options.weights)
     count = min(options.max_samples, len(data.split(options.split)))
     with bar("Measuring", count, enabled=not options.json) as advance:
-        samples = options.batches(model, data)
-        firing = measure_firing(model, samples, advance)
-    if not firing.outputs:
-        raise ValueError(f"{options.weights} holds a conventional network: it has no neurons that fire.")
-    figures = draw_firing(firing, output)
+        firing = measure_firing(model, options.batches(model, data), advance)
+    figures = draw_firing(firing, output, options.weights)
     if options.json:
         print(json.dumps(_to_dict(firing) | {"figures": [str(path) for path in figures]}))
         return 0
@@ -56,26 +54,6 @@ def run(options: Options) -> int:
     where = f"{firing.num_samples} samples of {data.name}, {options.split}; drawn in {', '.join(map(str, figures))}"
     say(where)
     return 0
-
-
-def draw_firing(firing: FiringReport, output: Path) -> list[Path]:
-    """Every layer by step, what layers read, and Q, K and V by block where there are any."""
-    import numpy as np
-
-    from spikformer.visualise.firing import firing_figure, input_histogram_figure, layer_rates_figure
-    from spikformer.visualise.style import save_figure
-
-    counts = np.stack([seen.histogram.sum(0) for seen in firing.inputs.values()])
-    fractions = [float(seen.num_fractions.sum()) for seen in firing.inputs.values()]
-    figures = {
-        output: layer_rates_figure(list(firing.rates), np.stack(list(firing.rates.values()))),
-        output.with_stem(f"{output.stem}_inputs"): input_histogram_figure(list(firing.inputs), counts, fractions),
-    }
-    if firing.operands:
-        figures[output.with_stem(f"{output.stem}_attention")] = firing_figure(firing.operands_by_block)
-    for path, figure in figures.items():
-        save_figure(figure, path)
-    return list(figures)
 
 
 def _table(firing: FiringReport) -> Table:

@@ -11,14 +11,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from spikformer.cli.console import say
-
-if TYPE_CHECKING:
-    from spikformer.models import SpikingNetwork
 
 
 @dataclass(frozen=True)
@@ -49,17 +46,14 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer.models import from_official, load, save
+    from spikformer.runs.trained import import_weights
 
-    stem = options.source.name.removesuffix(".tar").removesuffix(".pth").removesuffix(".safetensors")
-    output = options.output or options.source.with_name(f"{stem}.spikformer.safetensors")
-    if output.suffix != ".safetensors" or output.resolve() == options.source.resolve():
-        raise ValueError(f"--output must be another file than the source and end in .safetensors, got {output}.")
-    if options.data is not None and options.data_set is None:
-        raise ValueError("--data is for the set that --data-set names; give both, or neither.")
     untold: dict[str, Any] = {} if options.join is None else {"join": options.join}
-    model = from_official(
+    model, output = import_weights(
         options.source,
+        options.output,
+        data_set=options.data_set,
+        data=options.data,
         num_heads=options.num_heads,
         preset=options.preset,
         time_steps=options.time_steps,
@@ -67,10 +61,7 @@ def run(options: Options) -> int:
         batch_leak=options.batch_leak,
         **untold,
     )
-    if options.data_set is not None:
-        _note_data(model, options.data_set, options.data)
-    save(model, output)
-    parameters = sum(parameter.numel() for parameter in load(output).parameters())
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     if options.json:
         print(json.dumps({"output": str(output), "parameters": parameters, "config": model.config.to_dict()}))
         return 0
@@ -79,20 +70,3 @@ def run(options: Options) -> int:
     say(f"{config.title}: {parameters:,} parameters, {heads}T = {config.time_steps}, {config.num_classes} classes.")
     say(f"Wrote {output}")
     return 0
-
-
-def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
-    from spikformer.data import open_for_model
-    from spikformer.runs.trained import check_fits
-
-    if model.config.image_size is None:
-        raise ValueError("The checkpoint does not state the size of its images; pass --image-size with --data-set.")
-    data = open_for_model(model.config, name, path)
-    if len(data.class_names) != model.config.num_classes:
-        known = model.config.num_classes
-        raise ValueError(
-            f"{name} has {len(data.class_names)} classes, but these weights have {known}; name the data set they were "
-            "trained on."
-        )
-    model.card = data.card(model.card.architecture)
-    check_fits(data, model)

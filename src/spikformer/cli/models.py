@@ -49,7 +49,7 @@ def run(options: Options) -> int:
         rows.append(
             {
                 "name": name,
-                "parameters": getattr(config, "num_parameters", None),  # a registered architecture may not say
+                "parameters": config.num_parameters,
                 "image_size": config.image_size,
                 "num_tokens": config.num_tokens,
                 "time_steps": config.time_steps,
@@ -123,7 +123,7 @@ def _list_weights(options: Options) -> int:
             each.name,
             each.card.architecture,
             each.card.data_set or "–",
-            f"{getattr(each.config, 'num_parameters', 0) / 1e6:.2f} M",
+            f"{(each.config.num_parameters or 0) / 1e6:.2f} M",
             str(each.config.time_steps),
             f"{found['accuracy']:.2%}" if "accuracy" in found else "–",
             f"{1e3 * found['paper_energy_mj']:.3g} µJ" if "paper_energy_mj" in found else "–",

@@ -7,23 +7,17 @@ Example: spikformer report runs/first runs/second --output comparison.html
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 
 import tyro
 
-from spikformer.cli.console import bar, say
+from spikformer.cli.console import bar, check_least, say
 from spikformer.validation import Accelerator, Split
 
 if TYPE_CHECKING:
     from spikformer.visualise.report import ReportedRun
-
-_PAGE = "page.html"
 
 
 @dataclass(frozen=True)
@@ -51,78 +45,38 @@ class Options:
 
 
 def run(options: Options) -> int:
-    from spikformer import __version__
     from spikformer.io import check_html_path
     from spikformer.page import write_page
-    from spikformer.runs.report import open_run
-    from spikformer.training.distributed import choose_device
-    from spikformer.visualise.report import Report, write_report
-    from spikformer.visualise.report.wording import progress, summary, warning
+    from spikformer.runs.report import PAGE, open_runs, report_runs
+    from spikformer.visualise.report.wording import progress, run_summary, warning
 
-    _check(options)
-    output = options.output or (options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html"))
-    device = choose_device(options.accelerator)
+    check_least(options, samples=0, max_samples=1, batch_size=1)
     # Everything that can be wrong is found before anything takes long.
-    opened = [open_run(path, name, options.data, options.split) for path, name in _named(options.runs)]
+    opened = open_runs(options.runs, options.data, options.split)
+    output = options.output or (options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html"))
     check_html_path(output)
+    if options.page:
+        for path in options.runs:
+            write_page(path, path / PAGE)
     total = sum(each.num_passes(options.max_samples) for each in opened)
     with bar("Measuring", total, enabled=not options.json) as advance:
-        measured = [
-            each.measure(
-                num_shown=options.samples,
-                max_samples=options.max_samples,
-                batch_size=options.batch_size,
-                device=device,
-                on_samples=advance,
-            )
-            for each in opened
-        ]
-        if options.page:
-            for path in options.runs:
-                write_page(path, path / _PAGE)
-        measured = [
-            replace(each, page=_page_link(path, output)) for path, each in zip(options.runs, measured, strict=True)
-        ]
-        write_report(Report(measured, version=__version__, made=time.strftime("%Y-%m-%d %H:%M")), output)
+        measured = report_runs(
+            opened,
+            output,
+            num_shown=options.samples,
+            max_samples=options.max_samples,
+            batch_size=options.batch_size,
+            accelerator=options.accelerator,
+            on_samples=advance,
+        )
     if options.json:
         print(json.dumps({"report": str(output), "runs": [_figures(each) for each in measured]}))
         return 0
     for each in measured:
-        for line in filter(None, (summary(each), warning(each), progress(each))):
+        for line in filter(None, (run_summary(each), warning(each), progress(each))):
             say(f"{each.name}: {line}")
     say(f"report: {output}")
     return 0
-
-
-def _page_link(run: Path, output: Path) -> str | None:
-    """The address of a run's page, as a link of the report."""
-    if not (run / _PAGE).is_file():
-        return None
-    return quote(Path(os.path.relpath(run / _PAGE, output.parent)).as_posix())
-
-
-def _check(options: Options) -> None:
-    if not options.runs:
-        raise ValueError("Name at least one run, a folder that `spikformer train` wrote.")
-    for name, value, least in (
-        ("samples", options.samples, 0),
-        ("max-samples", options.max_samples, 1),
-        ("batch-size", options.batch_size, 1),
-    ):
-        if value < least:
-            raise ValueError(f"--{name} must be at least {least}, got {value}.")
-
-
-def _named(runs: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Each run with a name of its own: that of its folder, where two are called alike with as much before it."""
-    places = [path.resolve() for path in runs]
-    if len(set(places)) < len(places):
-        raise ValueError("A run is named twice; name each once.")
-    for path, place in zip(runs, places, strict=True):
-        lengths = range(1, len(place.parts) + 1)
-        tails = (place.parts[-length:] for length in lengths)
-        own = next(tail for tail in tails if sum(other.parts[-len(tail) :] == tail for other in places) == 1)
-        yield path, "/".join(own)
 
 
 def _figures(run: ReportedRun) -> dict[str, object]:

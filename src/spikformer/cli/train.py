@@ -21,16 +21,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from spikformer.cli.console import Terminal, cell, one_line, parse_options, print_table, say
-from spikformer.errors import FieldError
-from spikformer.io import keep_freed_memory, resident_bytes
+from spikformer.errors import SILENT, FieldError
 from spikformer.runs.folder import Run
-from spikformer.runs.process import stop_on_signal
+from spikformer.runs.process import keep_freed_memory, resident_bytes, stop_on_signal
 from spikformer.runs.progress import Event, Finished, Started, describe_event, event_to_dict
 from spikformer.runs.train import train
 from spikformer.training import DivergedError, Epoch, Iteration
 from spikformer.training.recipe import Recipe, check_settings
 from spikformer.training.recipes import DEFAULT, get_recipe
-from spikformer.validation import SILENT, Accelerator
+from spikformer.validation import Accelerator
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Configs: everything that decides a network's shape and mathematics, validated on construction. No torch."""
 
-from spikformer.config.attention import AttentionConfig
 from spikformer.config.hierarchical import EmbeddingSizes, HierarchicalConfig
 from spikformer.config.max_resnet import MaxResNetConfig
 from spikformer.config.maxformer import MaxFormerConfig
@@ -9,9 +8,9 @@ from spikformer.config.network import (
     LARGEST_ACTIVATION,
     Attention,
     Initialisation,
-    InputSize,
     LinearInit,
     NetworkConfig,
+    NetworkShape,
     Neuron,
     Surrogate,
     add_choice,
@@ -24,6 +23,7 @@ from spikformer.config.residual import Join, ResidualConfig
 from spikformer.config.sew_event_net import SEWEventConfig
 from spikformer.config.sew_resnet import SEWResNetConfig
 from spikformer.config.transformer import (
+    AttentionConfig,
     ModelConfig,
     PoolAfter,
     SpikeDrivenConfig,
@@ -39,7 +39,6 @@ __all__ = [
     "EmbeddingSizes",
     "HierarchicalConfig",
     "Initialisation",
-    "InputSize",
     "Join",
     "LinearInit",
     "MSQKFormerConfig",
@@ -47,6 +46,7 @@ __all__ = [
     "MaxResNetConfig",
     "ModelConfig",
     "NetworkConfig",
+    "NetworkShape",
     "Neuron",
     "PoolAfter",
     "QKFormerConfig",

@@ -7,12 +7,13 @@ from itertools import pairwise
 from math import prod
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from spikformer.config.attention import SOFTMAX, AttentionConfig
+from spikformer.config.transformer import SOFTMAX, AttentionConfig, TransformerConfig
 from spikformer.errors import FieldError, shown
 from spikformer.validation import choice, count, is_integer
 
 Stem = Literal["full", "quarter", "eighth"]
 
+FULL_STEM_HALVINGS = 2  # of a comparison: beyond, a network starts at a quarter of the resolution, as on ImageNet
 _MOST_STAGES = 8
 _MOST_BLOCKS = 1000  # of a stage
 
@@ -53,6 +54,14 @@ class HierarchicalConfig(AttentionConfig):
             )
         object.__setattr__(self, "depths", tuple(depths))
         super().__post_init__()
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        """One block in each stage, and all of the other network's in the last."""
+        halvings = like.patch_size.bit_length() - 1
+        full = halvings <= FULL_STEM_HALVINGS
+        depths = (*[1] * (halvings if full else halvings - 2), like.depth)
+        return super().sizes_like(like, width) | {"stem": "full" if full else "quarter", "depths": depths}
 
     @property
     def depth(self) -> int:

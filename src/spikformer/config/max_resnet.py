@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from spikformer.config.residual import DEEPEST_STAGE, MOST_STAGES, Convolution, ResidualConfig
+from spikformer.config.transformer import TransformerConfig
 from spikformer.validation import count, counts
 
 
@@ -21,6 +22,13 @@ class MaxResNetConfig(ResidualConfig):
     depths: tuple[int, ...] = counts((3, 3, 2), MOST_STAGES, most=DEEPEST_STAGE)
     """Blocks of each stage."""
     stem_width: int = count(64)
+
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = {"": {}}
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        stages = cls.stages_like(like.patch_size.bit_length(), width)
+        return super().sizes_like(like, width) | stages | {"stem_width": width // 2}
 
     @property
     def title(self) -> str:

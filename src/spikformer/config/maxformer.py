@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from spikformer.config.hierarchical import HierarchicalConfig
 from spikformer.config.network import Initialisation
+from spikformer.config.transformer import TransformerConfig
 from spikformer.errors import FieldError, shown
 from spikformer.validation import choice, is_integer
 
@@ -34,6 +35,14 @@ class MaxFormerConfig(HierarchicalConfig):
             )
         object.__setattr__(self, "mixer_kernels", tuple(kernels))
         super().__post_init__()
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        """Kernels of CIFAR, where the first stage mixes nothing, or of ImageNet; the last of them for fewer stages."""
+        sizes = super().sizes_like(like, width)
+        count = len(sizes["depths"]) - 1
+        first, last = (0, 3) if sizes["stem"] == "full" else (7, 5)
+        return sizes | {"mixer_kernels": (*[first] * (count - 1), last)[-count:] if count else ()}
 
     @property
     def title(self) -> str:

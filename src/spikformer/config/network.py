@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import prod
-from typing import Any, ClassVar, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args
 
 from spikformer.errors import FieldError, InputError, shown
 from spikformer.validation import LARGEST, check_field_names, check_fields, choice, count, flag, is_integer, number
+
+if TYPE_CHECKING:
+    from spikformer.config.transformer import TransformerConfig
 
 Attention = Literal[
     "ssa",
@@ -36,6 +39,12 @@ CHOICES: dict[str, list[str]] = {"neuron": [*get_args(Neuron)], "attention": [*g
 """Words that fields may hold; registering adds to them."""
 
 
+_ALIKE = (
+    *("image_size", "in_channels", "num_classes", "time_steps"),
+    *("neuron", "tau", "v_threshold", "v_reset", "surrogate", "surrogate_alpha", "detach_reset"),
+)
+
+
 def add_choice(field: str, word: str) -> None:
     """Let configs name a neuron or an attention variant that was registered from outside the package."""
     if word not in CHOICES[field]:
@@ -47,7 +56,8 @@ class NetworkConfig:
     """What the configs of all architectures share: input, classes, time and neurons.
 
     An architecture's own config derives from it, adds its fields, and extends `check`, `patch_size`,
-    `largest_activation`, `fewest_tensors` and `miniature`.
+    `largest_activation`, `fewest_tensors` and `miniature`; to be compared with others, `COMPARED`, `sizes_like` and
+    `num_parameters`.
     """
 
     image_size: tuple[int, int] | None = (32, 32)
@@ -72,6 +82,9 @@ class NetworkConfig:
 
     ADDED: ClassVar[Mapping[str, Any]] = {"detach_reset": True}
     """Fields that files of earlier releases lack, and what their networks did."""
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Networks of this kind that comparisons of architectures have, each with the fields that make it: what stands
+    before the architecture's name, "" for the plain one. Without any, it is left out."""
 
     def __post_init__(self) -> None:
         self._normalise_size()
@@ -159,6 +172,16 @@ class NetworkConfig:
         image_size = (3 * self.patch_size, 4 * self.patch_size)
         return replace(self, image_size=image_size, time_steps=min(self.time_steps, 4))
 
+    @property
+    def num_parameters(self) -> int | None:
+        """Of the network, from its sizes alone; None where an architecture does not say."""
+        return None
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        """Fields of a network of this kind, `width` wide: inputs, neurons and depth are another's."""
+        return {name: getattr(like, name) for name in _ALIKE}
+
     # To and from plain data, for files and overrides.
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,18 +233,23 @@ def check_divisible(image_size: tuple[int, int], patch_size: int) -> None:
         )
 
 
-class InputSize(Protocol):
-    """What a network takes: a ModelConfig, or a program of the engine."""
+class NetworkShape(Protocol):
+    """What goes into a network and comes out: a config, or a program of the engine."""
 
     @property
     def in_channels(self) -> int: ...
     @property
+    def num_classes(self) -> int: ...
+    @property
+    def time_steps(self) -> int: ...
+    @property
     def image_size(self) -> tuple[int, int] | None: ...
     @property
     def patch_size(self) -> int: ...
+    def check_sample(self, size: tuple[int, int], time_steps: int) -> None: ...
 
 
-def check_frames(shape: Sequence[int], config: InputSize) -> None:
+def check_frames(shape: Sequence[int], config: NetworkShape) -> None:
     """Static images [B, C, H, W] or event frames [T, B, C, H, W], of the model's size.
 
     Frames bring their own T, so a batch with samples first cannot be told from one with steps first.
@@ -233,7 +261,7 @@ def check_frames(shape: Sequence[int], config: InputSize) -> None:
     check_frame(shape, config)
 
 
-def check_frame(shape: Sequence[int], config: InputSize) -> None:
+def check_frame(shape: Sequence[int], config: NetworkShape) -> None:
     """Something in every dimension, the model's channels, and its height and width last."""
     if 0 in shape:
         raise InputError("batch", "at least one sample and one step", f"an empty batch {list(shape)}")

@@ -46,6 +46,11 @@ class ResidualConfig(NetworkConfig):
     def convolutions(self) -> Iterator[Convolution]:
         """Every convolution of the network."""
 
+    @classmethod
+    def stages_like(cls, num_stages: int, width: int) -> dict[str, Any]:
+        """As many stages, each with the blocks of a ResNet-18 and twice the width of the one before."""
+        return {"widths": tuple(width << stage for stage in range(num_stages)), "depths": (2,) * num_stages}
+
     @property
     def num_features(self) -> int:
         """What the head reads of a step."""

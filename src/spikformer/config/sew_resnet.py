@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
+from spikformer.config.hierarchical import FULL_STEM_HALVINGS
 from spikformer.config.network import CHOICES, Neuron, Surrogate
 from spikformer.config.residual import DEEPEST_STAGE, MOST_STAGES, Convolution, Join, ResidualConfig, check_join
+from spikformer.config.transformer import TransformerConfig
 from spikformer.errors import FieldError
 from spikformer.validation import choice, count, counts, flag, number
 
@@ -41,6 +43,16 @@ class SEWResNetConfig(ResidualConfig):
     """Whether a max-pool halves the map after the stem's neuron."""
     zero_init: bool = flag(False)
     """Whether blocks of `if` neurons start as the identity: the last norm of each starts with zero weight."""
+
+    COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = {"": {}}
+
+    @classmethod
+    def sizes_like(cls, like: TransformerConfig, width: int) -> dict[str, Any]:
+        halvings = like.patch_size.bit_length() - 1
+        full = halvings <= FULL_STEM_HALVINGS
+        stem = {"stem_kernel_size": 3, "stem_stride": 1, "stem_pool": False} if full else {}
+        stages = cls.stages_like(halvings + 1 if full else halvings - 1, width)
+        return super().sizes_like(like, width) | stem | stages
 
     @property
     def title(self) -> str:

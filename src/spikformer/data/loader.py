@@ -28,6 +28,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from spikformer.data.dataset import DataSet, Samples
 from spikformer.errors import FieldError, shown
+from spikformer.validation import check_at_least
 
 logger = logging.getLogger(__name__)
 
@@ -77,12 +78,9 @@ class Loader:
         quiet: bool = False,
         repeats: int = 1,
     ) -> None:
-        if batch_size < 1:
-            raise FieldError("batch_size", f"batch_size must be at least 1, got {batch_size}.")
-        if workers < 0:
-            raise FieldError("workers", f"workers must be at least 0, got {workers}.")
-        if world_size < 1:
-            raise FieldError("world_size", f"world_size must be at least 1, got {world_size}.")
+        check_at_least("batch_size", batch_size, 1)
+        check_at_least("workers", workers, 0)
+        check_at_least("world_size", world_size, 1)
         if not 0 <= rank < world_size:
             raise FieldError("rank", f"rank must be from 0 to {world_size - 1}, got {rank}.")
         samples = data.split(split)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import spikformer
-from spikformer.engine.native import build_engine
-from spikformer.engine.ops import Neuron
+from spikformer.engine.native import MODES, Mode, build_engine
+from spikformer.engine.ops import NeuronConstants
 from spikformer.engine.program import Builder, Program
 from spikformer.engine.reference import GROUP_STEPS
 from spikformer.io import cache_folder, processor_name, write_atomically
@@ -83,7 +83,7 @@ def draw_spikes(rng: np.random.Generator, density: float, steps: int) -> np.ndar
 def _program(kind: str) -> Program:
     """Its input are spikes; the product that is timed reads them, as they are or counted twice."""
     rng = np.random.default_rng(0)
-    neuron, zeros = Neuron(1, 0, 1, 0), np.zeros(_CHANNELS, np.float32)
+    neuron, zeros = NeuronConstants(1, 0, 1, 0), np.zeros(_CHANNELS, np.float32)
     width = 3 if kind == "window" else 1
     weights = rng.standard_normal((_CHANNELS, width, width, _CHANNELS)).astype(np.float32) / _CHANNELS
     build = Builder()
@@ -99,12 +99,12 @@ def _ratio(engine: _native.Engine, frames: np.ndarray, end: float) -> float:
     """How much longer events take than the dense product: the median over turns, so that both see the same machine."""
     ratios: list[float] = []
     while not ratios or (len(ratios) < _REPEATS and time.perf_counter() < end):
-        ratios.append(_seconds(engine, frames, 1) / _seconds(engine, frames, 2))
+        ratios.append(_seconds(engine, frames, "events") / _seconds(engine, frames, "dense"))
     return float(np.median(ratios))
 
 
-def _seconds(engine: _native.Engine, frames: np.ndarray, mode: int) -> float:
-    engine.mode = mode
+def _seconds(engine: _native.Engine, frames: np.ndarray, mode: Mode) -> float:
+    engine.mode = MODES.index(mode)
     engine.run(frames, len(frames), None, None, np.empty((len(frames), 1, 1), np.float32))
     report = next(report for report in engine.reports() if report["name"] == _TIMED)
     return report["list_seconds"] + report["product_seconds"]

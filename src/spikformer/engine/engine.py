@@ -15,24 +15,25 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
 from spikformer.engine.anytime import AnytimeAnswers, Confidence, Stepper, answer_anytime, wanted_confidence
-from spikformer.engine.autotune import density_thresholds
+from spikformer.engine.autotune import KINDS, density_thresholds
 from spikformer.engine.file import read_compiled, write_compiled
-from spikformer.engine.inputs import (
-    EngineState,
-    as_frame,
-    as_frames,
-    checked_voltages,
-    state_at_rest,
-    take_samples,
+from spikformer.engine.inputs import EngineState, as_frame, as_frames, checked_voltages, state_at_rest, take_samples
+from spikformer.engine.native import (
+    MODES,
+    Mode,
+    build_engine,
+    call_lock,
+    checked_threads,
+    chosen_instructions,
+    usable_threads,
 )
-from spikformer.engine.native import build_engine, call_lock, checked_threads, chosen_instructions, usable_threads
 from spikformer.engine.predict import Input, Prediction, predict
 from spikformer.engine.probes import OpProfile, chosen_neurons, packed_intervention, profile_of
 from spikformer.engine.program import Compiled, Program
@@ -41,9 +42,6 @@ from spikformer.errors import FieldError
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork
-
-Mode = Literal["auto", "events", "dense"]
-_MODES: tuple[Mode, ...] = ("auto", "events", "dense")
 
 
 class Engine:
@@ -101,14 +99,14 @@ class Engine:
         The two round differently, and what is cheaper is measured on this machine: force a mode, or set
         `density_threshold`, for answers that are the same bits everywhere.
         """
-        return _MODES[self._native.mode]
+        return MODES[self._native.mode]
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        if mode not in _MODES:
-            raise FieldError("mode", f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
+        if mode not in MODES:
+            raise FieldError("mode", f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
         with self._running:
-            self._native.mode = _MODES.index(mode)
+            self._native.mode = MODES.index(mode)
 
     @property
     def density_threshold(self) -> float | None:
@@ -263,7 +261,7 @@ class Engine:
         logits = np.empty((time_steps, batch_size, self.program.num_classes), np.float32)
         if self.mode == "auto":
             given = self.density_threshold
-            thresholds = density_thresholds(self.instructions, time_steps) if given is None else (given,) * 3
+            thresholds = density_thresholds(self.instructions, time_steps) if given is None else (given,) * len(KINDS)
             self._native.density_thresholds = thresholds
         self._native.run(frames, time_steps, state, next_state, logits)
         return self._finite(logits)

@@ -18,13 +18,12 @@ import numpy as np
 from spikformer.card import read_card
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import architecture_name, config_of
-from spikformer.engine.ops import OP_NAMES, OPS, Neuron, Op
+from spikformer.engine.ops import OP_NAMES, OPS, NeuronConstants, Op
 from spikformer.engine.program import Compiled, Program
 from spikformer.errors import FieldError, FileError, field_of, shown
-from spikformer.tensorfile import TensorFile, open_tensors, with_code, write_tensors
+from spikformer.tensorfile import ENGINE_FORMAT, TensorFile, open_tensors, with_code, write_tensors
 from spikformer.validation import is_integer
 
-FORMAT = "spikformer-engine"
 FORMAT_VERSION = 3
 """Since 3, convolutions have strides and pools have kernels; a file of version 2 has neither, and is read as it was."""
 _OLDEST_VERSION = 2
@@ -40,7 +39,7 @@ def write_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "ops": [_describe(op) for op in program.ops],
     }
     metadata = {
-        "format": FORMAT,
+        "format": ENGINE_FORMAT,
         "format_version": str(FORMAT_VERSION),
         "program": json.dumps(described),
         "architecture": "" if compiled.config is None else architecture_name(compiled.config),
@@ -57,7 +56,7 @@ def _describe(op: Op) -> dict[str, Any]:
     for each in fields(op):
         value = getattr(op, each.name)
         if each.name not in op.arrays:
-            described[each.name] = value.as_tuple() if isinstance(value, Neuron) else value
+            described[each.name] = value.as_tuple() if isinstance(value, NeuronConstants) else value
     return described
 
 
@@ -65,7 +64,7 @@ def is_engine_file(path: Path) -> bool:
     """Whether a file says of itself that it holds an engine."""
     try:
         with open_tensors(path) as file:
-            return file.metadata.get("format") == FORMAT
+            return file.metadata.get("format") == ENGINE_FORMAT
     except (OSError, ValueError):
         return False
 
@@ -74,7 +73,7 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
     """The program in a file. Takes as much memory as the file has bytes."""
     path = Path(path)
     with open_tensors(path) as file:
-        file.check_kind(FORMAT, FORMAT_VERSION)
+        file.check_kind(ENGINE_FORMAT, FORMAT_VERSION)
         if int(file.metadata["format_version"]) < _OLDEST_VERSION:
             raise FileError(
                 path,
@@ -185,9 +184,9 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _neuron(value: Any) -> Neuron:
-    return Neuron(*(_number(constant) for constant in value))
+def _neuron(value: Any) -> NeuronConstants:
+    return NeuronConstants(*(_number(constant) for constant in value))
 
 
-_SCALARS: dict[str, Callable[[Any], Any]] = {"int": _count, "float": _number, "bool": _flag, "Neuron": _neuron}
+_SCALARS: dict[str, Callable[[Any], Any]] = {"int": _count, "float": _number, "bool": _flag, "NeuronConstants": _neuron}
 """How a field that is no array is read, by its annotation."""

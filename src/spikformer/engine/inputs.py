@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from spikformer.config import InputSize, check_frame, check_frames
+from spikformer.config import NetworkShape, check_frame, check_frames
 from spikformer.engine.program import Program
 from spikformer.errors import FieldError, InputError
 from spikformer.validation import is_integer
 
 
-def as_frames(x: Any, size: InputSize) -> np.ndarray:
+def as_frames(x: Any, size: NetworkShape) -> np.ndarray:
     """Static images [B, C, H, W] or event frames [T, B, C, H, W]."""
     array = _as_array(x)
     check_frames(array.shape, size)
     return _as_float32(array)
 
 
-def as_frame(x: Any, size: InputSize) -> np.ndarray:
+def as_frame(x: Any, size: NetworkShape) -> np.ndarray:
     """One frame [B, C, H, W] of a stream."""
     array = _as_array(x)
     if array.ndim != 4:

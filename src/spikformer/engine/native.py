@@ -9,10 +9,10 @@ from dataclasses import fields
 from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import WeakSet
 
-from spikformer.engine.ops import OP_NAMES, Neuron
+from spikformer.engine.ops import OP_NAMES, NeuronConstants
 from spikformer.engine.program import Program
 from spikformer.errors import FieldError
 from spikformer.validation import is_integer
@@ -20,6 +20,9 @@ from spikformer.validation import is_integer
 if TYPE_CHECKING:
     from spikformer import _native
 
+Mode = Literal["auto", "events", "dense"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""How products are computed, in the order of the native core."""
 MOST_THREADS = 1024
 INSTRUCTIONS = "SPIKFORMER_INSTRUCTIONS"
 """Environment variable: scalar, neon, avx2, avx512 or amx instead of the best that this machine has."""
@@ -114,7 +117,7 @@ def build_engine(program: Program, num_threads: int, instructions: str) -> _nati
     native = native_core().Program(instructions, program.in_channels)
     for op in program.ops:
         scalars = [getattr(op, field.name) for field in fields(op) if field.name not in ("name", "inputs")]
-        scalars = [value.as_tuple() if isinstance(value, Neuron) else value for value in scalars]
+        scalars = [value.as_tuple() if isinstance(value, NeuronConstants) else value for value in scalars]
         name = OP_NAMES[type(op)]
         getattr(native, f"{name}_" if iskeyword(name) else name)(op.name, *op.inputs, *scalars)
     return native.engine(num_threads)

@@ -25,7 +25,7 @@ from spikformer.engine.ops import (
     DilateHeads,
     Fire,
     Mean,
-    Neuron,
+    NeuronConstants,
     Op,
     Pool,
     PoolTokens,
@@ -141,7 +141,7 @@ class Builder:
     def convolve_depthwise(self, name: str, x: int, weights: np.ndarray, bias: np.ndarray) -> int:
         return self(DepthwiseConvolve(name, (x,), weights, bias))
 
-    def fire(self, name: str, x: int, neuron: Neuron) -> int:
+    def fire(self, name: str, x: int, neuron: NeuronConstants) -> int:
         return self(Fire(name, (x,), neuron))
 
     def pool(self, name: str, x: int, kernel: int = 3) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from spikformer.config import add_choice
 from spikformer.errors import FieldError
 from spikformer.layers.linear import BatchSequenceLinear, LinearNorm, SpikingLinear, by_sample
-from spikformer.layers.time import Stream, fire, merge_time, over_time, split_time
+from spikformer.layers.time import Stream, apply_neuron, merge_time, over_time, split_time
 from spikformer.neurons import LIF, Activation, NeuronFactory
 
 Operand = Literal["query", "key", "value"]
@@ -180,13 +180,13 @@ class SpikingSelfAttention(nn.Module):
         return hasattr(self, "input_neuron")
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
-        x = fire(self.input_neuron, x, stream) if self.reads_membranes else x
+        x = apply_neuron(self.input_neuron, x, stream) if self.reads_membranes else x
         operands = {name: getattr(self, name)(x, stream) for name in _ORDER if name in self.operands}
         if self.grid is not None and self.dilated:
             for name in ("key", "value"):
                 operands[name] = over_time(partial(dilate_map, grid=self.grid), operands[name])
         mixed = self.mixing(*(operands[name] for name in self.operands)) if self.mixes else operands["value"]
-        spikes = fire(self.neuron, mixed, stream)
+        spikes = apply_neuron(self.neuron, mixed, stream)
         if hasattr(self, "gate"):
             spikes = self.gate(operands[self.gate.operand], spikes)
         first = next(iter(operands.values()))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from spikformer.config import PoolAfter
 from spikformer.layers.linear import by_sample
 from spikformer.layers.sync_norm import SyncedBatchNorm
-from spikformer.layers.time import Stream, fire, merge_time, over_time, repeat_over_time, split_time
+from spikformer.layers.time import Stream, apply_neuron, merge_time, over_time, repeat_over_time, split_time
 from spikformer.neurons import LIF, NeuronFactory
 
 
@@ -92,7 +92,7 @@ class SpikingConv(ConvNorm):
         self.pools_spikes = pool_after == "neuron"
 
     def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
-        spikes = fire(self.neuron, self.current(x, repeats), stream)
+        spikes = apply_neuron(self.neuron, self.current(x, repeats), stream)
         return over_time(halve, spikes) if self.pools_spikes else spikes
 
 
@@ -117,7 +117,7 @@ class PreActivationConv(ConvNorm):
         self.neuron = neuron()
 
     def forward(self, x: Tensor, stream: Stream | None = None, repeats: int = 1) -> Tensor:
-        return self.current(fire(self.neuron, x, stream), repeats)
+        return self.current(apply_neuron(self.neuron, x, stream), repeats)
 
 
 def halve(x: Tensor) -> Tensor:

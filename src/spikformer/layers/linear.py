@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from spikformer.errors import FieldError
-from spikformer.layers.time import Stream, fire, over_time
+from spikformer.layers.time import Stream, apply_neuron, over_time
 from spikformer.neurons import LIF, NeuronFactory
 
 _alone = False
@@ -73,7 +73,7 @@ class SpikingLinear(LinearNorm):
         self.neuron = neuron()
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
-        return fire(self.neuron, self.current(x), stream)
+        return apply_neuron(self.neuron, self.current(x), stream)
 
 
 class BatchSequenceLinear(SpikingLinear):
@@ -96,4 +96,4 @@ class PreActivationLinear(LinearNorm):
         self.neuron = neuron()
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
-        return self.current(fire(self.neuron, x, stream))
+        return self.current(apply_neuron(self.neuron, x, stream))

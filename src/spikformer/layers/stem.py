@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from spikformer.config import PoolAfter
 from spikformer.errors import FieldError
 from spikformer.layers.conv import ConvNorm, PreActivationConv, SpikingConv
-from spikformer.layers.time import Stream, fire, to_tokens
+from spikformer.layers.time import Stream, apply_neuron, to_tokens
 from spikformer.neurons import LIF, NeuronFactory
 
 
@@ -110,7 +110,7 @@ class ConvEmbedding(nn.Module):
         for index, stage in enumerate(self.stages):
             x = stage(x, stream, repeats if index == 0 else 1)
         if hasattr(self, "neuron"):
-            x = fire(self.neuron, x, stream)
+            x = apply_neuron(self.neuron, x, stream)
         y = x
         for unit in self.branch:
             y = unit(y, stream)

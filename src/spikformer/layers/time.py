@@ -85,7 +85,7 @@ class Stream:
 _FIX = "make one with initial_state(batch_size)."
 
 
-def fire(neuron: nn.Module, current: Tensor, stream: Stream | None) -> Tensor:
+def apply_neuron(neuron: nn.Module, current: Tensor, stream: Stream | None) -> Tensor:
     """What a neuron, or an activation in its place, makes of currents [T, …]."""
     if stream is None or not isinstance(neuron, SpikingNeuron):
         return neuron(current)

@@ -15,7 +15,7 @@ from spikformer.card import ModelCard
 from spikformer.config import NetworkConfig
 from spikformer.errors import FieldError, shown
 from spikformer.layers.linear import Linear, by_sample
-from spikformer.layers.time import Stream, StreamState, fire, over_time
+from spikformer.layers.time import Stream, StreamState, apply_neuron, over_time
 from spikformer.models.inputs import check_input, check_state, check_stream
 from spikformer.validation import is_integer
 
@@ -52,7 +52,7 @@ class SpikingNetwork(nn.Module):
     def pool(self, tokens: Tensor, stream: Stream | None = None) -> Tensor:
         """Tokens [T, B, N, D] to what the head reads, [T, B, D]: their mean, or spikes of a neuron that reads it."""
         means = over_time(lambda samples: by_sample(lambda x: x.mean(1), samples), tokens)
-        return fire(self.head_neuron, means, stream) if hasattr(self, "head_neuron") else means
+        return apply_neuron(self.head_neuron, means, stream) if hasattr(self, "head_neuron") else means
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits [B, K] of static images [B, C, H, W] or event frames [T, B, C, H, W]."""

@@ -30,7 +30,6 @@ from spikformer.models.registry import architecture_of, build_model, get_archite
 from spikformer.tensorfile import WEIGHTS_FORMAT, WEIGHTS_VERSION, TensorFile, open_tensors, write_tensors
 from spikformer.weights import find_weights
 
-FORMAT, FORMAT_VERSION = WEIGHTS_FORMAT, WEIGHTS_VERSION
 _MOST_TENSORS = 20_000  # the largest network that is known here has 1,000; modules take 4 KB for each
 _NOT_STORED = 1_000  # buffers of a network that its state dict leaves out
 _DTYPES = {
@@ -63,8 +62,8 @@ def save(model: nn.Module, path: str | os.PathLike[str], card: ModelCard | None 
     _unfilled(model.config, tensors, "The model")
     _check_values(tensors, "The model")
     metadata = {
-        "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
+        "format": WEIGHTS_FORMAT,
+        "format_version": str(WEIGHTS_VERSION),
         "architecture": architecture_of(model.config).name,
         "config": json.dumps(model.config.to_dict()),
         "card": json.dumps(card.to_dict()),
@@ -88,7 +87,7 @@ def load(
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise FieldError("dtype", f"dtype must be a floating-point type, as torch.float32, got {shown(dtype)}.")
     with open_tensors(path) as file:
-        file.check_kind(FORMAT, FORMAT_VERSION)
+        file.check_kind(WEIGHTS_FORMAT, WEIGHTS_VERSION)
         fields = file.json("config", dict)
         try:
             architecture = get_architecture(file.metadata.get("architecture", "spikformer"))

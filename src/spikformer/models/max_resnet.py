@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from spikformer.config import MaxResNetConfig
 from spikformer.layers import ConvNorm, PreActivationConv, ResidualBlock, Stage, Stream
 from spikformer.layers.stem import to_tokens
-from spikformer.layers.time import fire
+from spikformer.layers.time import apply_neuron
 from spikformer.models.base import SpikingNetwork
 from spikformer.models.registry import register_architecture
 from spikformer.neurons import neuron_factory
@@ -37,7 +37,7 @@ class MaxResNet(SpikingNetwork):
 
     def pool(self, tokens: Tensor, stream: Stream | None = None) -> Tensor:
         """The share [T, B, D] of tokens that fire."""
-        return super().pool(fire(self.output_neuron, tokens, stream))
+        return super().pool(apply_neuron(self.output_neuron, tokens, stream))
 
     def initialise_head(self, head: nn.Module) -> nn.Module:
         """PyTorch's own initial weights."""

@@ -38,6 +38,11 @@ def register_architecture(name: str, build: Callable[[Any], SpikingNetwork], con
     _ARCHITECTURES[name] = Architecture(name, build, config_type)
 
 
+def list_architectures() -> list[Architecture]:
+    """All that are registered, in the order of registration."""
+    return list(_ARCHITECTURES.values())
+
+
 def get_architecture(name: str) -> Architecture:
     if name not in _ARCHITECTURES:
         raise UnknownNameError("architecture", name, _ARCHITECTURES)

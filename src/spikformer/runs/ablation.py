@@ -24,7 +24,7 @@ from spikformer.runs.trained import weights_path
 from spikformer.runs.workers import CellEnded, CellOptions, run_cells
 from spikformer.training.recipes import DEFAULT, get_recipe, pretrained_on
 from spikformer.training.variations import TEACHERS_SHARE, variations
-from spikformer.validation import Accelerator
+from spikformer.validation import Accelerator, check_at_least
 
 _PATIENCE_SECONDS = 60.0  # for cells of a command that was killed, while they save
 
@@ -62,7 +62,8 @@ def ablate(
     `distillation` alone, unless the recipe itself learns from one. Once `stop` returns True, running cells save their
     state and the call returns; `Comparison.num_missing` then is above 0.
     """
-    _check_counts(jobs=(jobs, 1), workers=(workers, 0), save_minutes=(save_minutes, 0))
+    for name, value, least in (("jobs", jobs, 1), ("workers", workers, 0), ("save_minutes", save_minutes, 0)):
+        check_at_least(name, value, least)
     if not seeds:
         raise FieldError("seeds", "seeds is empty; give at least one seed.")
     start = None if from_weights is None else weights_path(from_weights)
@@ -111,12 +112,6 @@ def ablate(
 
 def _ended(cells: Sequence[Cell], results: dict[Path, CellResult]) -> int:
     return sum(cell.folder in results for cell in cells)
-
-
-def _check_counts(**counts: tuple[float, float]) -> None:
-    for name, (given, least) in counts.items():
-        if given < least:
-            raise FieldError(name, f"{name} must be at least {least}, got {given:g}.")
 
 
 def _folder(

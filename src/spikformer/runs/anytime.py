@@ -24,7 +24,7 @@ from spikformer.models import load
 from spikformer.models.files import assemble, replace_card
 from spikformer.models.inspection import unwrap
 from spikformer.runs.trained import data_path, load_trained, open_data, weights_path
-from spikformer.validation import check_probability
+from spikformer.validation import check_at_least, check_probability
 
 if TYPE_CHECKING:
     from torch import nn
@@ -63,8 +63,7 @@ def anytime(
     confidences = [check_probability("confidences", each) for each in confidences]
     network, opened = open_anytime(model, data)
     if max_samples is not None:
-        if max_samples < 1:
-            raise FieldError("max_samples", f"max_samples must be at least 1, got {max_samples}.")
+        check_at_least("max_samples", max_samples, 1)
         for split in ("validation", "test"):
             opened = opened.with_split(split, spread_samples(opened.split(split), max_samples))
     engine = compile_engine(network, threads)
@@ -216,11 +215,11 @@ class _Costs:
         if key in self._known:
             self._on_batch(len(places))
         else:
-            report = measure_energy(*self._shortened(places, num_steps), on_batch=self._on_batch)
+            report = measure_energy(*self._with_fewer_steps(places, num_steps), on_batch=self._on_batch)
             self._known[key] = report.energy_mj("paper"), report.energy_mj("strict")
         return self._known[key]
 
-    def _shortened(self, places: np.ndarray, num_steps: int) -> tuple[SpikingNetwork, list[Tensor]]:
+    def _with_fewer_steps(self, places: np.ndarray, num_steps: int) -> tuple[SpikingNetwork, list[Tensor]]:
         """The network with fewer steps, and batches of samples as it takes them."""
         config = self._network.config.override(time_steps=num_steps)
         network, weight = assemble(config, self._network.state_dict(), "The network"), self._network.like

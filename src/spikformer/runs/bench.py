@@ -20,11 +20,12 @@ from spikformer.engine import Engine, OpProfile, compile_engine
 from spikformer.engine.autotune import KINDS, density_thresholds
 from spikformer.engine.native import usable_threads
 from spikformer.errors import FieldError
-from spikformer.io import keep_freed_memory
 from spikformer.models import SpikingNetwork
 from spikformer.runs.evaluate import open_evaluated
 from spikformer.runs.measure import prepared_batches
+from spikformer.runs.process import keep_freed_memory
 from spikformer.runs.trained import data_path, open_data
+from spikformer.validation import check_at_least
 
 _FEWEST = 5  # calls, however long they take
 _LATENCY_SAMPLES, _LATENCY_SECONDS = 16, 0.05  # and for each of them
@@ -76,8 +77,7 @@ def bench(
     if not 0 < seconds < float("inf"):
         raise FieldError("seconds", f"seconds must be above 0, got {seconds}.")
     threads = usable_threads() if threads is None else threads
-    if threads < 1:
-        raise FieldError("threads", f"threads must be at least 1, got {threads}.")
+    check_at_least("threads", threads, 1)
     network, opened = open_evaluated(model, data)
     if isinstance(network, Engine):
         network = network.with_threads(threads)

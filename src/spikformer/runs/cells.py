@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from spikformer.analysis.ablation import CellResult, Grid, Line, Outcome, Variant, summarise
+from spikformer.analysis.energy import CONVENTIONS, energy_figure
 from spikformer.errors import FileError, UnknownNameError
 from spikformer.io import read_json, write_atomically
 from spikformer.runs.folder import Run
@@ -161,7 +162,7 @@ class AblationFolder:
 
 
 _COSTS = (
-    *("parameters", "operations", "energy_mj", "strict_energy_mj", "entrywise_energy_mj", "engine_ms"),
+    *("parameters", "operations", *map(energy_figure, CONVENTIONS), "engine_ms"),
     *("attention_operations", "attention_energy_mj"),
 )
 

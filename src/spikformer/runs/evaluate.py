@@ -18,7 +18,7 @@ from spikformer.models.inspection import unwrap
 from spikformer.runs.trained import data_path, load_answering, open_data
 from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate_answers
 from spikformer.training import evaluate as evaluate_model
-from spikformer.validation import Accelerator
+from spikformer.validation import Accelerator, check_at_least
 
 if TYPE_CHECKING:
     from spikformer.models import SpikingNetwork
@@ -48,8 +48,7 @@ def evaluate(
     A network of your own needs a card that names its data set, or `data` as a data set.
     """
     for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("max_samples", max_samples, 1)):
-        if value is not None and value < least:
-            raise FieldError(name, f"{name} must be at least {least}, got {value}.")
+        check_at_least(name, value, least)
     network, opened = open_evaluated(model, data)
     if max_samples is not None:
         opened = opened.with_split(split, spread_samples(opened.split(split), max_samples))

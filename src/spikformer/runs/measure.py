@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spikformer.analysis.energy import measure_energy
+from spikformer.analysis.energy import (
+    CONVENTIONS,
+    HOROWITZ_45NM,
+    Constants,
+    EnergyReport,
+    audit,
+    energy_figure,
+    measure_energy,
+)
+from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.recorder import Record, mapped_layers, record
 from spikformer.data import DataSet, read_sample
 from spikformer.errors import FieldError
@@ -72,12 +81,21 @@ def measure_cost(
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "operations": sum(report.operations("paper")),
-        "energy_mj": report.energy_mj("paper"),
-        "strict_energy_mj": report.energy_mj("strict"),
-        "entrywise_energy_mj": report.energy_mj("entrywise"),
+        **{energy_figure(word): report.energy_mj(word) for word in CONVENTIONS},
         "attention_operations": sum(map(sum, attention)) / blocks,
         "attention_energy_mj": sum(map(report.energy_pj, attention)) / blocks / 1e9,
     }
+
+
+def measure_runtimes(
+    model: SpikingNetwork,
+    samples: Iterable[Tensor],
+    constants: Constants = HOROWITZ_45NM,
+    on_batch: Callable[[int], None] = lambda _: None,
+) -> tuple[EnergyReport, EnergyReport]:
+    """The energy in PyTorch and in the compiled engine, which may multiply Q, K and V in another order."""
+    firing = measure_firing(model, samples, on_batch)
+    return audit(model, firing, constants, runtime="torch"), audit(model, firing, constants, runtime="engine")
 
 
 @dataclass(frozen=True)

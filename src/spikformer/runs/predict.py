@@ -8,10 +8,13 @@ Engines need no torch here.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +22,10 @@ from spikformer.engine import Engine
 from spikformer.engine.anytime import AnytimeAnswers, Confidence, Stepper, answer_anytime, wanted_confidence
 from spikformer.engine.predict import Input, Prediction
 from spikformer.engine.predict import predict as predict_inputs
+from spikformer.io import write_atomically
 from spikformer.runs.trained import load_answering
 from spikformer.sampling import Recording
+from spikformer.validation import check_at_least
 
 if TYPE_CHECKING:
     from spikformer.layers import StreamState
@@ -53,6 +58,62 @@ def _files(source: Input) -> list[Input]:
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         return list(list_files(Path(source)))
     return [source]
+
+
+@dataclass(frozen=True)
+class FileAnswer:
+    """What a network says of a file, or why the file cannot be read."""
+
+    file: Path
+    classes: tuple[tuple[str, float], ...] = ()
+    """Names and probabilities, the likeliest first; none if no spike reaches the head."""
+    silent: bool = False
+    num_steps: int | None = None
+    """Time steps that it took, where a confidence was given."""
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.error is not None:
+            return {"file": str(self.file), "error": self.error}
+        if self.silent:
+            return {"file": str(self.file), "silent": True, "classes": []}
+        steps = {} if self.num_steps is None else {"steps": self.num_steps}
+        named = [{"class": name, "probability": share} for name, share in self.classes]
+        return {"file": str(self.file), "classes": named} | steps
+
+
+def answer_files(
+    model: SpikingNetwork | Engine, paths: Iterable[Path], top: int = 3, confidence: float | None = None
+) -> list[FileAnswer]:
+    """The `top` likeliest classes of every file, of a folder all its files; one that cannot be read ends nothing."""
+    check_at_least("top", top, 1)
+    files = [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
+    return [_answer(model, file, top, confidence) for file in files]
+
+
+def _answer(model: SpikingNetwork | Engine, file: Path, top: int, confidence: float | None) -> FileAnswer:
+    try:
+        (found,) = predict(model, file, confidence=confidence)
+    except (ValueError, OSError) as error:
+        return FileAnswer(file, error=str(error))
+    if found.silent:
+        return FileAnswer(file, silent=True)
+    return FileAnswer(file, tuple(found.top(top)), num_steps=None if confidence is None else found.num_steps)
+
+
+def write_csv(answers: Iterable[FileAnswer], path: Path, top: int) -> None:
+    """A row for each file: its classes and their probabilities, the likeliest first, and its error."""
+    columns = [name for number in range(1, top + 1) for name in (f"class_{number}", f"probability_{number}")]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["file", *columns, "error"], restval="", lineterminator="\n")
+    writer.writeheader()
+    for answer in answers:
+        row = {"file": str(answer.file), "error": answer.error or ""}
+        for number, (name, share) in enumerate(answer.classes, 1):
+            row |= {f"class_{number}": name, f"probability_{number}": f"{share:.6g}"}
+        writer.writerow(row)
+    # A file's name can be bytes that no encoding has; the other answers are worth keeping.
+    write_atomically(path, text.getvalue().encode(errors="backslashreplace"))
 
 
 def list_files(folder: Path) -> list[Path]:

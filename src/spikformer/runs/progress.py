@@ -14,7 +14,7 @@ from spikformer.models import SpikingNetwork
 from spikformer.runs.folder import Results, Run
 from spikformer.runs.measure import batches
 from spikformer.training import Epoch, Iteration, Trainer
-from spikformer.training.state import Progress
+from spikformer.training.progress import Progress
 
 _LOGGED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "samples_per_second")
 _FIRING_SAMPLES = 32

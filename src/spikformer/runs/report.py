@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import torch
 
+from spikformer import __version__
 from spikformer.analysis.energy import audit
 from spikformer.analysis.firing import measure_firing
 from spikformer.analysis.recorder import Record
 from spikformer.analysis.traces import LayerTraces, chosen_layer, stem_maps, trace_layer
 from spikformer.config import NetworkConfig
 from spikformer.data import DataSet
-from spikformer.errors import FileError
+from spikformer.errors import FieldError, FileError
 from spikformer.io import read_json
 from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
@@ -25,10 +29,14 @@ from spikformer.presets import PRESETS, get_preset
 from spikformer.runs.folder import Run
 from spikformer.runs.measure import Watched, attention_maps, batches, watch_samples
 from spikformer.runs.trained import choose_samples, load_trained, open_data
-from spikformer.training import EvalOptions, Evaluation, evaluate, get_recipe
-from spikformer.visualise.report import ReportedRun, Sample, Weights
+from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate, get_recipe
+from spikformer.validation import Accelerator, check_at_least
+from spikformer.visualise.report import Report, ReportedRun, Sample, Weights, write_report
 
 History = list[dict[str, float]]
+
+PAGE = "page.html"
+"""The browser page of a run, in its folder; `spikformer page RUN` writes it."""
 
 _RASTER = 48  # neurons
 
@@ -58,6 +66,7 @@ class _Trained:
 class OpenRun:
     """A run whose files have been read and fit together; nothing is measured yet."""
 
+    folder: Path
     name: str
     split: str
     data: DataSet
@@ -153,7 +162,69 @@ def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenR
     data = open_data(last.model, data_path or recorded)
     data.split(split)
     environment = _read_environment(path)
-    return OpenRun(name, split, data, description, environment, recipe.total_epochs, history, last, best)
+    return OpenRun(path, name, split, data, description, environment, recipe.total_epochs, history, last, best)
+
+
+def open_runs(paths: Sequence[Path], data: Path | None = None, split: str = "test") -> list[OpenRun]:
+    """Each under a name of its own: that of its folder, where two are called alike with as much before it."""
+    if not paths:
+        raise FieldError("runs", "Name at least one run, a folder that `spikformer train` wrote.")
+    places = [path.resolve() for path in paths]
+    if len(set(places)) < len(places):
+        raise FieldError("runs", "A run is named twice; name each once.")
+    opened = []
+    for path, place in zip(paths, places, strict=True):
+        tails = (place.parts[-length:] for length in range(1, len(place.parts) + 1))
+        own = next(tail for tail in tails if sum(other.parts[-len(tail) :] == tail for other in places) == 1)
+        opened.append(open_run(path, "/".join(own), data, split))
+    return opened
+
+
+def report_runs(
+    opened: Sequence[OpenRun],
+    output: Path,
+    *,
+    num_shown: int = 6,
+    max_samples: int = 512,
+    batch_size: int = 128,
+    accelerator: Accelerator = "auto",
+    on_samples: Callable[[int], None] = lambda _: None,
+) -> list[ReportedRun]:
+    """Measure runs, write one page about them, and return what it says.
+
+    num_shown    inputs whose attention is shown, of as many classes as can be
+    max_samples  inputs to measure firing and energy on, taken from all over the split
+    on_samples   gets the number of samples measured, in all as many as the runs' `num_passes`
+    """
+    for name, value, least in (
+        ("num_shown", num_shown, 0),
+        ("max_samples", max_samples, 1),
+        ("batch_size", batch_size, 1),
+    ):
+        check_at_least(name, value, least)
+    device = choose_device(accelerator)
+    measured = [
+        replace(
+            each.measure(
+                num_shown=num_shown,
+                max_samples=max_samples,
+                batch_size=batch_size,
+                device=device,
+                on_samples=on_samples,
+            ),
+            page=_page_link(each.folder, output),
+        )
+        for each in opened
+    ]
+    write_report(Report(measured, version=__version__, made=time.strftime("%Y-%m-%d %H:%M")), output)
+    return measured
+
+
+def _page_link(run: Path, output: Path) -> str | None:
+    """The address of a run's browser page, if it has one, as a link of the report."""
+    if not (run / PAGE).is_file():
+        return None
+    return quote(Path(os.path.relpath(run / PAGE, output.parent)).as_posix())
 
 
 def _best_epoch(history: History) -> int | None:

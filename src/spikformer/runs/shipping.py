@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from spikformer.analysis.energy import CONVENTIONS, energy_figure
 from spikformer.card import ModelCard, Result
 from spikformer.config import NetworkConfig
 from spikformer.engine.lowering import from_weights
@@ -114,8 +115,7 @@ def _measured(path: Path, name: str, data: str | os.PathLike[str] | None) -> lis
         _result(f"accuracy_after_step_{step}", "test", share, evaluated)
         for step, share in enumerate(found.after_steps, 1)
     ]
-    names = {"energy_mj": "paper", "strict_energy_mj": "strict", "entrywise_energy_mj": "entrywise"}
-    results += [_result(f"{word}_energy_mj", "test", cost[key], counted) for key, word in names.items()]
+    results += [_result(f"{word}_energy_mj", "test", cost[energy_figure(word)], counted) for word in CONVENTIONS]
     latency = engine_latency_ms(path, where)
     if latency is not None:
         timed = f"spikformer bench {name}{more} --threads 1"

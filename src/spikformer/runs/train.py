@@ -26,7 +26,7 @@ from spikformer.runs.trained import weights_path
 from spikformer.training import DivergedError, Epoch, Iteration, Recipe, Trainer, build_fabric, transfer_weights
 from spikformer.training.distributed import is_lost_peer, shut_down
 from spikformer.training.recipes import pretrained_on, recipe_warnings
-from spikformer.validation import Accelerator
+from spikformer.validation import Accelerator, check_at_least
 from spikformer.visualise.accuracy import draw_curves
 
 
@@ -65,14 +65,13 @@ def train(
 
     Raises DivergedError if the loss or a weight becomes NaN or infinite; the last good state stays in the folder.
     """
-    _check_counts(workers=workers, save_minutes=save_minutes)
+    for name, value, least in (("workers", workers, 0), ("save_minutes", save_minutes, 0), ("threads", threads, 1)):
+        check_at_least(name, value, least)
     if resume and overwrite:
         raise FieldError("resume", "--resume continues a run and --overwrite replaces it; give one of them.")
     if resume and from_weights is not None:
         raise FieldError("from_weights", "--from starts a run and --resume continues one; give one of them.")
     if threads is not None:
-        if threads < 1:
-            raise FieldError("threads", f"threads must be at least 1, got {threads}.")
         torch.set_num_threads(threads)
     network = own_network(overrides)
     if network is not None and from_weights is not None:
@@ -112,12 +111,6 @@ def train(
     finally:
         plan.writer.release()
         shut_down()
-
-
-def _check_counts(**counts: float) -> None:
-    for name, value in counts.items():
-        if value < 0:
-            raise FieldError(name, f"{name} must be at least 0, got {value:g}.")
 
 
 def _prepare(plan: Plan, trainer: Trainer, from_weights: Path | None, *, overwrite: bool) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -161,3 +161,67 @@ def _can_be_read(samples: Samples, place: int) -> bool:
     except (ValueError, OSError):
         return False
     return True
+
+
+def compile_weights(weights: str | os.PathLike[str], output: Path | None = None) -> tuple[Engine, Path]:
+    """Write the engine of weights, by default beside them; the engine as it was written, and where it is."""
+    from spikformer.engine import compile_engine, load_engine
+    from spikformer.engine.file import is_engine_file
+    from spikformer.io import check_is_file
+
+    path = weights_path(weights)
+    check_is_file(path)
+    if is_engine_file(path):
+        raise FileError(path, "is an engine already; give the weights it was compiled from.", "unfit")
+    output = output or output_beside(path, path.with_suffix(".engine").name)
+    if output.suffix != ".engine":
+        raise FieldError("output", f"output= (--output) must end in .engine, got {output}.")
+    compile_engine(path).save(output)
+    return load_engine(output), output
+
+
+def import_weights(
+    source: Path, output: Path | None = None, *, data_set: str | None = None, data: Path | None = None, **network: Any
+) -> tuple[SpikingNetwork, Path]:
+    """Convert a published checkpoint by `from_official`, which takes `network`; the model as written, and where it is.
+
+    output    by default beside the source, ending in .spikformer.safetensors
+    data_set  what it was trained on, for its card, so that evaluate, predict and others can use it
+    data      where that set's files are
+    """
+    from spikformer.models import from_official, load, save
+
+    stem = source.name.removesuffix(".tar").removesuffix(".pth").removesuffix(".safetensors")
+    output = output or source.with_name(f"{stem}.spikformer.safetensors")
+    if output.suffix != ".safetensors" or output.resolve() == source.resolve():
+        message = f"output= (--output) must be another file than the source and end in .safetensors, got {output}."
+        raise FieldError("output", message)
+    if data is not None and data_set is None:
+        raise FieldError(
+            "data", "data= (--data) is for the set that data_set= (--data-set) names; give both, or neither."
+        )
+    model = from_official(source, **network)
+    if data_set is not None:
+        _note_data(model, data_set, data)
+    save(model, output)
+    return load(output), output
+
+
+def _note_data(model: SpikingNetwork, name: str, path: Path | None) -> None:
+    """On the card of a model that has none; raises for a set that does not fit it."""
+    from spikformer.data import open_for_model
+
+    config = model.config
+    if config.image_size is None:
+        raise FieldError(
+            "image_size", "The checkpoint does not state the size of its images; give image_size= (--image-size), too."
+        )
+    data = open_for_model(config, name, path)
+    if len(data.class_names) != config.num_classes:
+        raise FieldError(
+            "data_set",
+            f"{name} has {len(data.class_names)} classes, but these weights have {config.num_classes}; name the data "
+            "set they were trained on.",
+        )
+    model.card = data.card(model.card.architecture)
+    check_fits(data, model)

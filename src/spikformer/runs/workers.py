@@ -18,12 +18,11 @@ from multiprocessing.synchronize import Event as StopFlag
 from pathlib import Path
 
 from spikformer.analysis.ablation import CellResult
-from spikformer.io import keep_freed_memory
 from spikformer.runs.bench import engine_latency_ms
 from spikformer.runs.cells import Cell
 from spikformer.runs.folder import Results, Run
 from spikformer.runs.measure import measure_cost
-from spikformer.runs.process import stop_on_signal
+from spikformer.runs.process import keep_freed_memory, stop_on_signal
 from spikformer.runs.progress import Event, describe_event
 from spikformer.runs.train import train
 from spikformer.runs.writer import LOG

@@ -101,8 +101,11 @@ class RunWriter(Run):
                 f"{self.path} has {free / 1e9:.2f} GB free, and a run of this model may need {needed / 1e9:.2f} GB; "
                 "free some, or choose another --output."
             )
-        write_atomically(self.path / ".writable", b"")
-        (self.path / ".writable").unlink()
+        trial = self.path / ".writable"
+        try:
+            write_atomically(trial, b"")
+        finally:
+            trial.unlink(missing_ok=True)
 
     def describe(
         self, recipe: Recipe, name: str, data_path: Path | None, data: DataSet, teacher: Path | None = None

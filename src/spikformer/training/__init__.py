@@ -2,10 +2,10 @@
 
 from spikformer.training.distributed import build_fabric, choose_device
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate, evaluate_answers, is_silent
+from spikformer.training.progress import DivergedError, Epoch, Iteration
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import get_recipe, list_recipes
 from spikformer.training.start import transfer_weights
-from spikformer.training.state import DivergedError, Epoch, Iteration
 from spikformer.training.trainer import Trainer
 
 __all__ = [

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from spikformer.errors import FieldError
 from spikformer.training.recipe import Precision
-from spikformer.validation import Accelerator
+from spikformer.validation import Accelerator, check_at_least
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -35,10 +35,8 @@ def build_fabric(
     """A launched Fabric: from here on, every process runs the rest of the program."""
     from lightning_fabric import Fabric
 
-    if devices is not None and devices < 1:
-        raise FieldError("devices", f"devices must be at least 1, got {devices}.")
-    if nodes < 1:
-        raise FieldError("nodes", f"nodes must be at least 1, got {nodes}.")
+    check_at_least("devices", devices, 1)
+    check_at_least("nodes", nodes, 1)
     gpus = torch.cuda.device_count()
     on_gpu = choose_device(accelerator).type == "cuda"
     if on_gpu and devices is not None and devices > gpus:

@@ -1,6 +1,4 @@
-"""Where a run is, what it reports on the way, and the file it resumes from as if it had never stopped.
-
-The file is safetensors, written whole or not at all.
+"""The file that a run resumes from as if it had never stopped: safetensors, written whole or not at all.
 
 Tensors: weights and buffers of the model, its average if there is one, and the optimiser's moments, each under its
 parameter's name; which moments there are, `optimisers` says. Metadata, as JSON: the recipe, where the run was, and its
@@ -12,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,99 +20,12 @@ from torch import Tensor
 from spikformer.errors import FileError
 from spikformer.models import SpikingNetwork
 from spikformer.models.files import read_tensor, write_safetensors
-from spikformer.tensorfile import open_tensors
+from spikformer.tensorfile import STATE_FORMAT, open_tensors
 from spikformer.training.optim import state_forms
+from spikformer.training.progress import Progress
 
-FORMAT = "spikformer-state"
 FORMAT_VERSION = 1
 _LARGEST_COUNT = 1 << 53  # what a float counts to
-
-
-@dataclass
-class Progress:
-    """Where a run is, and what it has seen."""
-
-    epoch: int = 0
-    """Epochs that are finished, so also the number of the present one, from 0."""
-    batch: int = 0
-    """Iterations of the present epoch that are done."""
-    iteration: int = 0
-    """Iterations in all."""
-    loss_sum: float = 0.0
-    num_correct: int = 0
-    num_samples: int = 0
-    """Of the present epoch, over all devices."""
-    unreadable: int = 0
-    seconds: float = 0.0
-    epoch_seconds: float = 0.0
-    """Spent in iterations, over all interruptions."""
-    best_epoch: int | None = None
-    best_accuracy: float | None = None
-    """On validation."""
-    history: list[dict[str, float]] = field(default_factory=list)
-    """A row of metrics for every finished epoch."""
-
-    def without_gain_for(self, epochs: int | None) -> bool:
-        """Whether validation was best so many epochs ago, or more."""
-        return epochs is not None and self.best_epoch is not None and self.epoch - self.best_epoch >= epochs
-
-    def set_sums(self, loss_sum: float, num_correct: float, num_samples: float, unreadable: float) -> None:
-        self.loss_sum, self.num_correct = float(loss_sum), int(num_correct)
-        self.num_samples, self.unreadable = int(num_samples), int(unreadable)
-
-    def finish_epoch(self, metrics: dict[str, float]) -> None:
-        self.history.append(metrics)
-        self.epoch, self.batch = self.epoch + 1, 0
-        self.loss_sum, self.num_correct, self.num_samples, self.epoch_seconds = 0.0, 0, 0, 0.0
-
-
-class Iteration(NamedTuple):
-    """One iteration of the optimiser, as this process saw it; speed is that of all processes."""
-
-    number: int
-    """Iterations since the start of training."""
-    epoch: int
-    """The epoch it belongs to, starting at 1."""
-    batch: int
-    num_batches: int
-    """Iterations of the epoch that are done, and all of them."""
-    loss: float
-    learning_rate: float
-    samples_per_second: float
-    mean_loss: float
-    mean_accuracy: float
-    """Of the epoch so far."""
-
-
-class Epoch(NamedTuple):
-    """A finished epoch, over all processes."""
-
-    number: int
-    metrics: dict[str, float]
-    best: bool
-    """No epoch before was as accurate on validation."""
-
-
-class DivergedError(Exception):
-    """The loss or a weight is NaN or infinite."""
-
-    def __init__(self, message: str, iteration: int, epoch: int, learning_rate: float) -> None:
-        super().__init__(message, iteration, epoch, learning_rate)
-        self.message, self.iteration, self.epoch, self.learning_rate = message, iteration, epoch, learning_rate
-
-    @classmethod
-    def at(cls, progress: Progress, learning_rate: float, state: Path | None) -> DivergedError:
-        """With what to do; `state` is where the last good one may be."""
-        iteration, epoch = progress.iteration, progress.epoch + 1
-        last = f"the last good state is {state}" if state is not None and state.exists() else "no state was saved yet"
-        message = (
-            f"The loss or a weight is NaN or infinite at iteration {iteration} (epoch {epoch}), at a learning rate of "
-            f"{learning_rate:.3g}; {last}. Try a lower learning rate, clip_gradient or float32."
-        )
-        return cls(message, iteration, epoch, learning_rate)
-
-    def __str__(self) -> str:
-        return self.message
 
 
 def save_state(
@@ -134,7 +45,7 @@ def save_state(
         for key, value in optimiser.state.get(parameter, {}).items():
             tensors[f"optimiser.{key}.{name}"] = value
     metadata = {
-        "format": FORMAT,
+        "format": STATE_FORMAT,
         "format_version": str(FORMAT_VERSION),
         "recipe": json.dumps(recipe),
         "progress": json.dumps(asdict(progress)),
@@ -192,7 +103,7 @@ class SavedState:
 def load_state(path: Path) -> SavedState:
     """The state in a file that `save_state` wrote. Takes as much memory as the file has bytes."""
     with open_tensors(path) as file:
-        file.check_kind(FORMAT, FORMAT_VERSION)
+        file.check_kind(STATE_FORMAT, FORMAT_VERSION)
         recipe, scaler = file.json("recipe", dict), file.json("scaler", dict, type(None))
         progress = _read_progress(file.json("progress", dict))
         if progress is None or not _is_scaler(scaler):

@@ -25,14 +25,13 @@ from spikformer.training.distributed import any_rank, broadcast_from_rank0, sum_
 from spikformer.training.evaluation import EvalOptions, Evaluation, evaluate
 from spikformer.training.objective import Objective, network_for
 from spikformer.training.optim import WeightAverage, build_optimiser, learning_rate, set_learning_rate
+from spikformer.training.progress import DivergedError, Epoch, Iteration, Progress
 from spikformer.training.recipe import Recipe
 from spikformer.training.start import freeze, whiten
-from spikformer.training.state import DivergedError, Epoch, Iteration, Progress, SavedState, save_state
+from spikformer.training.state import SavedState, save_state
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-_SAVE_SECONDS = 600
 
 
 class Trainer:
@@ -53,7 +52,7 @@ class Trainer:
         state_path: Path | None = None,
         workers: int = 0,
         strict: bool = False,
-        save_seconds: float = _SAVE_SECONDS,
+        save_seconds: float = 600.0,
     ) -> None:
         self.recipe, self.data, self.fabric = recipe, data, fabric
         self.state_path, self.workers, self.strict, self.save_seconds = state_path, workers, strict, save_seconds

@@ -179,7 +179,7 @@ def _draw_line(axes: Axes, row: int, line: Line, accuracy: str) -> None:
 
 def _remark(line: Line) -> str:
     """Cells without a dot, as the paper marks its own that did not converge."""
-    diverged, failed = line.count("diverged"), line.count("failed")
+    diverged, failed = line.num_cells("diverged"), line.num_cells("failed")
     remarks = [f"{diverged} of {len(line.cells)} ✗"] if diverged else []
     remarks += [f"{failed} failed"] if failed else []
     if line.variant.paper is not None and line.variant.paper.accuracy_percent is None:
@@ -200,7 +200,7 @@ def _add_ablation_legend(figure: Figure, lines: Sequence[Line], accuracy: str) -
     if models:
         name = next(iter(models)) if len(models) == 1 else "each size"
         entries.append((f"paper, {name}", _PRINTED | {"linestyle": "none"}))
-    if any(line.count("diverged") or "✗" in _remark(line) for line in lines):
+    if any(line.num_cells("diverged") or "✗" in _remark(line) for line in lines):
         entries.append(("✗ did not converge", {"linestyle": "none"}))
     if entries:
         handles = [Line2D([], [], **style) for _, style in entries]

@@ -9,8 +9,8 @@ import pytest
 from tests.faults import BROKEN, FULL, fail_each
 from tests.mistakes import mistake
 
+from spikformer.errors import SILENT
 from spikformer.io import check_html_path
-from spikformer.validation import SILENT
 from spikformer.visualise.report import render_report, write_report
 from spikformer.visualise.report.wording import three_digits
 

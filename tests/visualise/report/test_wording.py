@@ -9,10 +9,10 @@ from spikformer.visualise.attention import BlockMaps
 from spikformer.visualise.report import wording
 from spikformer.visualise.report.wording import (
     command,
-    count,
     duration,
     energy,
     energy_in,
+    large_number,
     map_legend,
     percent,
     setting,
@@ -23,25 +23,25 @@ from spikformer.visualise.report.wording import (
 
 def test_the_summary_says_what_matters(make_run) -> None:
     run = make_run()
-    said = wording.summary(run)
+    said = wording.run_summary(run)
     assert "spikformer_tiny_digits on digits classifies 87.50% of 16 test samples correctly" in said
-    assert wording.summary(replace(run, network="SEW-ResNet-8")).startswith(
+    assert wording.run_summary(replace(run, network="SEW-ResNet-8")).startswith(
         "SEW-ResNet-8, by spikformer_tiny_digits on"
     )
     assert "best on validation, and on 81.25% after the last" in said
     assert "in 4 time steps with 158 k parameters, after 1 min 0 s of training" in said
     assert "15.8 µJ in its ANN twin" in said
-    assert "after its last epoch, in" in wording.summary(replace(run, best=None))
+    assert "after its last epoch, in" in wording.run_summary(replace(run, best=None))
     same = replace(run, best=replace(run.best, epoch=2))
-    assert "after its last epoch, which is also best on validation" in wording.summary(same)
+    assert "after its last epoch, which is also best on validation" in wording.run_summary(same)
 
 
 def test_a_network_that_does_not_spike_is_not_said_to(make_run) -> None:
     run = make_run(model={"neuron": "relu", "time_steps": 1, "attention": "softmax_float_value"})
-    assert "in one time step" in wording.summary(run)
-    assert "It does not spike; one inference costs" in wording.summary(run)
-    assert "ANN twin" not in wording.summary(run)
-    assert "does not spike" not in wording.summary(make_run(samples=[], traces=None))
+    assert "in one time step" in wording.run_summary(run)
+    assert "It does not spike; one inference costs" in wording.run_summary(run)
+    assert "ANN twin" not in wording.run_summary(run)
+    assert "does not spike" not in wording.run_summary(make_run(samples=[], traces=None))
 
 
 def test_a_run_in_training_says_how_far_it_is(make_run) -> None:
@@ -141,7 +141,7 @@ def test_configuration_has_every_setting_once(make_run) -> None:
     ],
 )
 def test_a_count_has_three_digits_and_a_unit(number: float, written: str) -> None:
-    assert count(number) == written
+    assert large_number(number) == written
 
 
 @pytest.mark.parametrize(

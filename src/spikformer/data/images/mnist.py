@@ -44,6 +44,12 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
         shape = _read_shape(file.read(4 * header[3]), header[3], path)
         dtype = np.dtype(_TYPES[header[2]])
         expected = prod(shape) * dtype.itemsize
+        if expected > _MAX_BYTES:
+            raise FileError(
+                path,
+                f"announces {'×'.join(map(str, shape))} values; at most {_MAX_BYTES:,} bytes are read.",
+                "too_large",
+            )
         values = file.read(expected + 1)  # one more, to notice what should not be there
     if len(values) != expected:
         there = "more" if len(values) > expected else str(len(values))

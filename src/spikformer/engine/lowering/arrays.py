@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spikformer.config import NetworkConfig
-from spikformer.engine.ops import Neuron
+from spikformer.engine.ops import NeuronConstants
 from spikformer.errors import FieldError
 
 NEURONS = ("lif", "if", "plif")
@@ -51,7 +51,7 @@ class Arrays:
                 f"The weights hold {min(self._unused)}, which the network of their config does not have.",
             )
 
-    def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> Neuron:
+    def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> NeuronConstants:
         """A config's neuron, at its usual threshold unless another is given."""
         if config.neuron not in NEURONS:  # floats between layers are no events, and others have no constants here
             raise FieldError(
@@ -70,7 +70,7 @@ class Arrays:
             gain = self.sigmoid(f"{name}.gain_logit")
         elif config.neuron == "if":
             gain, leak = 1.0, 0.0
-        return Neuron(gain, leak, config.v_threshold if v_threshold is None else v_threshold, config.v_reset)
+        return NeuronConstants(gain, leak, config.v_threshold if v_threshold is None else v_threshold, config.v_reset)
 
     def sigmoid(self, name: str) -> float:
         """1 / (1 + e^−x) of a single parameter, as PyTorch rounds it: e^−x, then in the precision of the weights."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from spikformer.config import EmbeddingSizes, HierarchicalConfig
 from spikformer.engine.lowering.layers import Layers
-from spikformer.engine.lowering.transformer import Attention, add_attention, add_mlp, spiking_stages
+from spikformer.engine.lowering.transformer import AttentionSizes, add_attention, add_mlp, spiking_stages
 
 Embed = Callable[[str, int, EmbeddingSizes], int]
 """What leads from a buffer to a stage, under a name."""
@@ -67,7 +67,9 @@ def stage_attention(layers: Layers, config: HierarchicalConfig, *, membrane: boo
     def mix(name: str, x: int, stage: int) -> int:
         variant = config.attention if stage == config.last_stage else "token"
         width, threshold = config.widths[stage], config.attention_v_threshold
-        attention = Attention(variant, width, config.num_heads, threshold, config.attention_scale, membrane=membrane)
+        attention = AttentionSizes(
+            variant, width, config.num_heads, threshold, config.attention_scale, membrane=membrane
+        )
         return add_attention(layers, f"{name}.attention", x, attention)
 
     return mix

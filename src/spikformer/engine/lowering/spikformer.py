@@ -6,7 +6,7 @@ from spikformer.config import ModelConfig
 from spikformer.engine.lowering.arrays import Arrays
 from spikformer.engine.lowering.layers import Layers
 from spikformer.engine.lowering.registry import register_lowering
-from spikformer.engine.lowering.transformer import Attention, add_block, spiking_stages
+from spikformer.engine.lowering.transformer import AttentionSizes, add_block, spiking_stages
 from spikformer.engine.program import Program
 
 
@@ -19,7 +19,7 @@ def lower_spikformer(config: ModelConfig, arrays: Arrays) -> Program:
     x = layers.build.add("stem", x, layers.spiking_conv("stem.position", x, dim, dim))
     scale = None if config.learnable_scale else config.attention_scale
     threshold = config.attention_v_threshold
-    attention = Attention(config.attention, dim, config.num_heads, threshold, scale, config.qk_pool)
+    attention = AttentionSizes(config.attention, dim, config.num_heads, threshold, scale, config.qk_pool)
     for index in range(config.depth):
         x = add_block(layers, f"blocks.{index}", x, attention, config.mlp_dim)
     return layers.program(x, dim)

@@ -20,7 +20,7 @@ Operands = Mapping[Operand, int]
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionSizes:
     """One attention layer: its width and heads, and the threshold of the neuron that reads its product."""
 
     variant: str
@@ -34,7 +34,7 @@ class Attention:
     """Whether its input is a membrane: then a neuron is in front, and none follows the projection."""
 
 
-def _attend(layers: Layers, name: str, attention: Attention, operands: Operands) -> int:
+def _attend(layers: Layers, name: str, attention: AttentionSizes, operands: Operands) -> int:
     """Q Kᵀ V · s, with Q and K pooled along tokens if `qk_pool` says so."""
     query, key, build = operands["query"], operands["key"], layers.build
     if attention.qk_pool > 1:
@@ -46,13 +46,13 @@ def _attend(layers: Layers, name: str, attention: Attention, operands: Operands)
     return build.attend(f"{name}.mixing", query, key, operands["value"], attention.num_heads, scale)
 
 
-def _value(layers: Layers, name: str, attention: Attention, operands: Operands) -> int:
+def _value(layers: Layers, name: str, attention: AttentionSizes, operands: Operands) -> int:
     """V as it is: tokens do not see each other."""
     return operands["value"]
 
 
 def _sum_over_tokens(
-    layers: Layers, name: str, attention: Attention, operands: Operands, *, dilated: bool = False
+    layers: Layers, name: str, attention: AttentionSizes, operands: Operands, *, dilated: bool = False
 ) -> int:
     """Σ over tokens of K ∧ V: a current for each channel."""
     both = layers.build.conjunction(f"{name}.mixing.product", operands["key"], operands["value"])
@@ -61,7 +61,7 @@ def _sum_over_tokens(
     return layers.build.sum_tokens(f"{name}.mixing", both)
 
 
-def _sum_over_channels(layers: Layers, name: str, attention: Attention, operands: Operands) -> int:
+def _sum_over_channels(layers: Layers, name: str, attention: AttentionSizes, operands: Operands) -> int:
     """Σ over the channels of each head of Q: a current for each token and head."""
     return layers.build.sum_heads(f"{name}.mixing", operands["query"], attention.num_heads)
 
@@ -70,7 +70,7 @@ def _sum_over_channels(layers: Layers, name: str, attention: Attention, operands
 class _Variant:
     """Which operands there are, how they become the current of the neuron after them, and what its spikes mask."""
 
-    mix: Callable[[Layers, str, Attention, Operands], int]
+    mix: Callable[[Layers, str, AttentionSizes, Operands], int]
     operands: tuple[Operand, ...] = ("query", "key", "value")  # side by side: they share their input's events
     gate: Operand | None = None
     masks_heads: bool = False
@@ -88,7 +88,7 @@ _VARIANTS: dict[str, _Variant] = {
 }
 
 
-def add_attention(layers: Layers, name: str, x: int, attention: Attention) -> int:
+def add_attention(layers: Layers, name: str, x: int, attention: AttentionSizes) -> int:
     """The sum x + Projection(SN(mix of Q, K and V)), of spikes or, if x is one, of membranes."""
     if attention.variant not in _VARIANTS:
         raise FieldError(
@@ -124,7 +124,7 @@ def add_mlp(
 
 
 def add_block(
-    layers: Layers, name: str, x: int, attention: Attention, hidden_dim: int, *, inner_residual: bool = False
+    layers: Layers, name: str, x: int, attention: AttentionSizes, hidden_dim: int, *, inner_residual: bool = False
 ) -> int:
     """X' = X + Attention(X), X'' = X' + MLP(X')."""
     x = add_attention(layers, f"{name}.attention", x, attention)
@@ -135,7 +135,7 @@ def add_block(
 def membrane_encoder(layers: Layers, x: int, config: TransformerConfig, *, inner_residual: bool = False) -> int:
     """The blocks of Spikingformer and of the Spike-driven Transformer, on a membrane."""
     scale, threshold = config.attention_scale, config.attention_v_threshold
-    attention = Attention(config.attention, config.embed_dim, config.num_heads, threshold, scale, membrane=True)
+    attention = AttentionSizes(config.attention, config.embed_dim, config.num_heads, threshold, scale, membrane=True)
     for index in range(config.depth):
         x = add_block(layers, f"blocks.{index}", x, attention, config.mlp_dim, inner_residual=inner_residual)
     return x

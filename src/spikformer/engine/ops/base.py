@@ -58,7 +58,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Neuron:
+class NeuronConstants:
     """H = V + gain (X − leak (V − V_reset)), a spike where H ≥ V_th, then V = V_reset."""
 
     gain: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from spikformer.engine.ops.base import MAX_COUNT, Neuron, Op, Value, check_heads, check_tokens, expect
+from spikformer.engine.ops.base import MAX_COUNT, NeuronConstants, Op, Value, check_heads, check_tokens, expect
 
 MaskForm = Literal["same", "positions", "heads"]
 
@@ -14,7 +14,7 @@ MaskForm = Literal["same", "positions", "heads"]
 class Fire(Op):
     """A neuron in every place of a map of currents, spikes or a residual stream. The only op with state."""
 
-    neuron: Neuron
+    neuron: NeuronConstants
 
     def infer(self, *inputs: Value) -> Value:
         (x,) = inputs

@@ -18,8 +18,14 @@ from spikformer.training.recipes import (
     spikformer,
     spikingformer,
 )
-from spikformer.training.recipes.registry import get_recipe, list_recipes, pretrained_on, recipe_summary, register
-from spikformer.training.recipes.warnings import recipe_warnings
+from spikformer.training.recipes.registry import (
+    get_recipe,
+    list_recipes,
+    pretrained_on,
+    recipe_summary,
+    recipe_warnings,
+    register,
+)
 
 DEFAULT = "spikformer_tiny_digits"
 

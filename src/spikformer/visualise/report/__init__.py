@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from spikformer.analysis.energy import CONVENTIONS
 from spikformer.io import check_html_path, write_atomically
 from spikformer.visualise.report import drawing, wording
 from spikformer.visualise.report.content import Report, ReportedRun, Sample, Weights
@@ -36,7 +37,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.command,
     wording.configuration,
     wording.confusions,
-    wording.count,
+    wording.large_number,
     wording.differences,
     wording.duration,
     wording.energy,
@@ -49,7 +50,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     wording.progress,
     wording.setting,
     wording.step_bars,
-    wording.summary,
+    wording.run_summary,
     wording.table_energy,
     wording.three_digits,
     wording.times,
@@ -74,7 +75,7 @@ def render_report(content: Report) -> str:
     return environment.get_template("page.html").render(
         report=content,
         title=wording.title(content),
-        conventions=wording.CONVENTIONS,
+        conventions=CONVENTIONS,
         style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
         curves=drawing.draw_curves_of(content.runs, "comparison") if several else None,
         drawn=[

@@ -5,17 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
-from spikformer.analysis.energy import Convention
+from spikformer.analysis.energy import CONVENTIONS
 from spikformer.analysis.operations import ORDER_FORMULAS, Order
-from spikformer.validation import SILENT
+from spikformer.errors import SILENT
 from spikformer.visualise.report.content import Report, ReportedRun
 
 Bar = tuple[str, float, str]
 """A row of a bar list: its name, its share, and a remark."""
 
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 _ENERGY_UNITS = (("J", 1e3), ("mJ", 1.0), ("µJ", 1e-3), ("nJ", 1e-6), ("pJ", 1e-9))  # in millijoules
 _COUNT_UNITS = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
@@ -42,7 +41,7 @@ def overview(report: Report) -> str:
     )
 
 
-def summary(run: ReportedRun) -> str:
+def run_summary(run: ReportedRun) -> str:
     """A summary of the run."""
     by_paper, twin = run.energy.energy_mj("paper"), run.energy.twin_energy_mj
     steps = "one time step" if run.time_steps == 1 else f"{run.time_steps} time steps"
@@ -55,8 +54,8 @@ def summary(run: ReportedRun) -> str:
     named = f"{run.network}, by {run.recipe}" if run.network else run.recipe
     return (
         f"{named} on {run.data} classifies {percent(run.shown.accuracy)} of {run.evaluation.num_samples:,} "
-        f"{run.split} samples correctly{_other(run)}, in {steps} with {count(run.num_parameters)} parameters{trained}. "
-        f"{spends}"
+        f"{run.split} samples correctly{_other(run)}, in {steps} with {large_number(run.num_parameters)} "
+        f"parameters{trained}. {spends}"
     )
 
 
@@ -193,7 +192,7 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.2%}"
 
 
-def count(number: float) -> str:
+def large_number(number: float) -> str:
     """A count with three digits and a unit: 9.32 M."""
     for unit, size in _COUNT_UNITS:
         if number >= 0.9995 * size:

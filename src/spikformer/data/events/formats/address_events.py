@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from spikformer.data.events.formats.source import (
-    check_size,
+    check_sensor,
     count_events,
     read_source,
     smallest_size,
     text_header,
-    unwrap,
+    unwrap_stamps,
 )
 from spikformer.errors import FileError, printable
 from spikformer.sampling import Recording
@@ -93,7 +93,7 @@ def read_prophesee(path: Path) -> Recording:
             path, f": event {first} has polarity {polarity[first]}, expected 0 or 1; the file is damaged.", at=first
         )
     x, y = (event & 0x3FFF).astype(np.int16), (event >> 14 & 0x3FFF).astype(np.int16)
-    time_us, stated = unwrap(words[:, 0].astype(np.uint32)), _stated_size(entries, path)
+    time_us, stated = unwrap_stamps(words[:, 0].astype(np.uint32)), _stated_size(entries, path)
     size = stated or smallest_size(x, y, _SIZES)
     return Recording(time_us, x, y, polarity != 0, size, size_is_guessed=stated is None)
 
@@ -108,4 +108,4 @@ def _stated_size(entries: dict[str, str], path: Path) -> tuple[int, int] | None:
             f"states a sensor of height {printable(height)} and width {printable(width)}, expected numbers.",
             at="sensor",
         )
-    return check_size(int(height), int(width), path)
+    return check_sensor(int(height), int(width), path)

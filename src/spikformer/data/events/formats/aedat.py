@@ -22,7 +22,7 @@ from spikformer.data.events.formats.source import (
     size_of_chip,
     smallest_size,
     text_header,
-    unwrap,
+    unwrap_stamps,
 )
 from spikformer.errors import FileError, printable
 from spikformer.sampling import Recording
@@ -60,7 +60,7 @@ def read_aedat2(path: Path) -> Recording:
     if not is_event.all():
         address, stamps = address[is_event], stamps[is_event]
     x, y, on = _dvs128(address, path) if is_dvs128 else _davis(address, size)
-    return Recording(unwrap(stamps), x, y, on, size)
+    return Recording(unwrap_stamps(stamps), x, y, on, size)
 
 
 def _chip(lines: list[str], address: np.ndarray, path: Path) -> str:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from spikformer.data.archives import LARGEST_RATIO
-from spikformer.data.events.formats.source import check_size, read_source
+from spikformer.data.events.formats.source import check_sensor, read_source
 from spikformer.errors import FileError, printable
 from spikformer.sampling import Recording
 
@@ -53,7 +53,7 @@ def read_aedat4(path: Path) -> Recording:
             f": the header at byte {len(_MAGIC)} is cut off or damaged ({printable(error)}).",
             at=len(_MAGIC),
         ) from None
-    size = check_size(height, width, path)
+    size = check_sensor(height, width, path)
     end = len(data) if table == -1 else table
     if not position <= end <= len(data):
         raise FileError(

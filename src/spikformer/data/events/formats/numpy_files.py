@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from spikformer.data.archives import Content, archive_errors, check_entries, open_zip
-from spikformer.data.events.formats.source import check_size, open_source, read_source, smallest_size
+from spikformer.data.events.formats.source import check_sensor, open_source, read_source, smallest_size
 from spikformer.errors import FileError, Reason, printable
 from spikformer.sampling import Recording
 
@@ -127,7 +127,7 @@ def read_npz(path: Path) -> Recording:
         raise FileError(
             path, f"states a size of {len(size)} {printable(size.dtype)}, expected height and width.", at="size"
         )
-    return recording_of(columns, None if size is None else check_size(int(size[0]), int(size[1]), path), path)
+    return recording_of(columns, None if size is None else check_sensor(int(size[0]), int(size[1]), path), path)
 
 
 def _read_columns(archive: zipfile.ZipFile, path: Path) -> dict[str, np.ndarray]:

@@ -100,7 +100,7 @@ def smallest_size(x: np.ndarray, y: np.ndarray, sizes: Sequence[tuple[int, int]]
     return next((size for size in sizes if rows <= size[0] and columns <= size[1]), sizes[-1])
 
 
-def check_size(height: int, width: int, path: Path) -> tuple[int, int]:
+def check_sensor(height: int, width: int, path: Path) -> tuple[int, int]:
     """A size that a file states, if it can be one."""
     if not (1 <= height <= _LARGEST_SIDE and 1 <= width <= _LARGEST_SIDE and height * width <= _MOST_PIXELS):
         raise FileError(
@@ -115,7 +115,7 @@ def check_size(height: int, width: int, path: Path) -> tuple[int, int]:
 _QUARTER = 1 << 30
 
 
-def unwrap(stamps: np.ndarray) -> np.ndarray:
+def unwrap_stamps(stamps: np.ndarray) -> np.ndarray:
     """uint32 microseconds as int64 that run on where the clock wrapped.
 
     A wrap leaps from the clock's last quarter into its first. Any other step back (a clock that was reset, a damaged

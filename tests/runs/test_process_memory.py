@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import resource, sys, torch
-from spikformer.io import keep_freed_memory
+from spikformer.runs.process import keep_freed_memory
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
 
