@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Compiled modules are kept, whatever the shell says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install browser demo check test test-slow test-avx2 test-scalar lint neon sanitize tsan soak fuzz fuzz-engine bench \
+.PHONY: help install browser demo check test test-slow test-avx2 test-scalar lint neon arm sanitize tsan soak fuzz fuzz-engine bench \
   pictures clean
 
 help:
@@ -21,10 +21,11 @@ help:
 	@echo "make test-slow the slow tests: whole commands, several processes, benchmarks"
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
+	@echo "make arm       the same, then whole programs through the C library for ARM"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
 	@echo "make wasm      compile the engine for browsers: src/spikformer/page/engine.wasm"
 	@echo "make tsan      run the engine's threads under ThreadSanitizer"
-	@echo "make fuzz-engine  look for bytes that crash the engine, under sanitizers, with libFuzzer"
+	@echo "make fuzz-engine  look for bytes and files that crash the engine, under sanitizers, with libFuzzer"
 	@echo "make soak      kill and resume the training command KILLS=100 times within SECONDS=1200, and compare the weights"
 	@echo "make fuzz      look for files that readers mistake, SECONDS=60 for each of TARGETS=\"npz aedat4\" (all)"
 	@echo "make bench     speed and memory of spikformer_4_384_cifar10, the data path and the kernels, on this machine"
@@ -101,12 +102,14 @@ NEON := build/neon
 CORE_FLAGS := -std=c++17 -ffp-contract=off -fno-trapping-math -Wall -Wextra -Werror -Ikernels
 NEON_FLAGS := $(CORE_FLAGS) -O3 -DNDEBUG
 NEON_SOURCES := tests/neon/compare_sets.cpp kernels/core/{choice,layer}.cpp kernels/isa/scalar/kernels.cpp
-neon:
+.PHONY: arm-tools
+arm-tools:
 	@test -x /usr/bin/aarch64-linux-gnu-g++ -a -x /usr/bin/qemu-aarch64 \
 	  || { echo "==> Installing a compiler and an emulator for ARM"; \
 	       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	         g++-aarch64-linux-gnu qemu-user >/dev/null; } \
 	  || { echo "Debian's g++-aarch64-linux-gnu and qemu-user could not be installed; install them as root." >&2; exit 1; }
+neon: arm-tools
 	@echo "==> Comparing the NEON kernels with the scalar ones, on an emulated processor"
 	@mkdir -p $(NEON)
 	g++ $(NEON_FLAGS) $(NEON_SOURCES) -o $(NEON)/here
@@ -155,8 +158,8 @@ tsan:
 	TSAN_OPTIONS=halt_on_error=1 $(TSAN)/threads
 
 # Engine files through the C interface, in the build with sanitizers that tests/native runs.
-C_SOURCES := kernels/bindings/c/{load_file,spikformer}.cpp \
-  kernels/core/{engine_file,json,op_reader,preprocessing,resample,tensor_file}.cpp
+C_SOURCES := kernels/bindings/c/{load_file,probes,spikformer}.cpp \
+  kernels/core/{engine_file,json,op_reader,preprocessing,resample,tensor_file,utf8}.cpp
 CORE_HEADERS := $(wildcard kernels/core/*.hpp kernels/isa/*.hpp kernels/isa/*/*.hpp kernels/bindings/c/*.h*)
 RUN := build/run
 RUN_SANITIZED := $(patsubst kernels/%.cpp,$(RUN)/sanitized/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)))
@@ -168,6 +171,20 @@ C_FLAGS := -std=c11 -Wall -Wextra -Werror -Ikernels/bindings/c
 $(RUN)/sanitized/%: tests/native/%.c $(RUN_SANITIZED)
 	gcc $(C_FLAGS) $(SANITIZERS) -c $< -o $@.o
 	g++ $(SANITIZERS) $@.o $(RUN_SANITIZED) -o $@
+
+# Whole programs on the emulated processor: the C library with NEON, against the scalar engine of this machine.
+ARM := build/arm
+ARM_OBJECTS := $(patsubst kernels/%.cpp,$(ARM)/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)) kernels/isa/neon/kernels.cpp)
+$(ARM)/%.o: kernels/%.cpp $(CORE_HEADERS)
+	@mkdir -p $(@D)
+	aarch64-linux-gnu-g++ $(NEON_FLAGS) -DSPIKFORMER_HAS_NEON -c $< -o $@
+.SECONDARY: $(ARM_OBJECTS)
+$(ARM)/%: tests/native/%.c $(ARM_OBJECTS)
+	aarch64-linux-gnu-gcc $(C_FLAGS) -O2 -c $< -o $@.o
+	aarch64-linux-gnu-g++ -static $@.o $(ARM_OBJECTS) -o $@
+arm: neon $(INSTALLED)
+	@echo "==> Running whole programs on an emulated ARM processor"
+	$(BIN)/python -m pytest tests/native/test_arm.py
 
 # The C interface for browsers, by the compiler of the package ziglang. Its C++ library has no exceptions: what they need
 # is compiled from the sources that come with it. No name of a folder is in the result, which is the same everywhere.
@@ -181,7 +198,7 @@ WASM_TARGET := -target wasm32-wasi -mcpu=generic+simd128+exception_handling -fwa
   -DNDEBUG -g0
 WASM_MEMORY := 1073741824
 WASM_EXPORTS := malloc free $(addprefix spikformer_,load_memory free get_shape get_preprocessing class_name prepare run \
-  new_state step free_state last_error)
+  new_state step free_state num_ops get_ops tap read_tap clear_taps intervene clear_interventions get_reports last_error)
 ZIG := $(BIN)/python -m ziglang
 ZIG_LIBRARY = $(shell $(BIN)/python -c "import ziglang; print(ziglang.__path__[0])")/lib
 .PHONY: wasm zig
@@ -209,8 +226,8 @@ $(PAGE_ENGINE): $(WASM_OBJECTS)
 	  $(addprefix -Wl$(,)--export=,$(WASM_EXPORTS)) -o $@
 	@chmod 644 $@
 
-# Debian's clang, which brings libFuzzer. What it learns stays in build/fuzz-engine/corpus; bytes that crash the engine
-# are kept in build/fuzz-engine/finds, and `build/fuzz-engine/fuzz FILE` runs one again.
+# Debian's clang, which brings libFuzzer. What it learns stays in build/fuzz-engine/corpus and files; bytes that crash the
+# engine are kept in build/fuzz-engine/finds, and `build/fuzz-engine/fuzz FILE`, or fuzz-file, runs one again.
 fuzz-engine: SECONDS := 300
 FUZZ := build/fuzz-engine
 FUZZ_FLAGS := $(CORE_FLAGS) -O1 -g -D_GLIBCXX_ASSERTIONS -fno-omit-frame-pointer \
@@ -223,8 +240,7 @@ FUZZ_SETS := $(FUZZ)/isa/avx2/kernels.o $(FUZZ)/isa/avx512/kernels.o
 endif
 $(FUZZ)/isa/avx2/kernels.o: FUZZ_FLAGS += $(AVX2)
 $(FUZZ)/isa/avx512/kernels.o: FUZZ_FLAGS += $(AVX512)
-FUZZ_HEADERS := $(wildcard kernels/core/*.hpp kernels/isa/*.hpp kernels/isa/*/*.hpp)
-$(FUZZ)/%.o: kernels/%.cpp $(FUZZ_HEADERS) | clang
+$(FUZZ)/%.o: kernels/%.cpp $(CORE_HEADERS) | clang
 	@mkdir -p $(@D)
 	clang++ $(FUZZ_FLAGS) -c $< -o $@
 
@@ -239,13 +255,20 @@ clang:
 FUZZ_OBJECTS := $(patsubst kernels/%.cpp,$(FUZZ)/%.o,$(shell echo $(ENGINE_SOURCES))) $(FUZZ_SETS)
 $(FUZZ)/fuzz: tests/native/fuzz_engine.cpp $(wildcard tests/native/fuzz_*.hpp) $(FUZZ_OBJECTS)
 	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter-out %.hpp,$^) -o $@
+FUZZ_FILE_OBJECTS := $(patsubst kernels/%.cpp,$(FUZZ)/%.o,$(filter-out %/load_file.cpp,$(shell echo $(C_SOURCES))))
+$(FUZZ)/fuzz-file: tests/native/fuzz_file.cpp $(FUZZ_OBJECTS) $(FUZZ_FILE_OBJECTS)
+	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@
 
-fuzz-engine: $(FUZZ)/fuzz
-	@echo "==> Fuzzing the engine for $(SECONDS) seconds: at most 60 seconds and 2 GB for a case"
-	@mkdir -p $(FUZZ)/corpus $(FUZZ)/finds
-	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 nice $(FUZZ)/fuzz $(FUZZ)/corpus \
-	  -max_total_time=$(SECONDS) -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=2048 -len_control=10 \
-	  -artifact_prefix=$(FUZZ)/finds/ -print_final_stats=1
+# Programs and their calls first, then files through the C interface, from files of our own and damaged ones.
+FUZZED := ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 nice
+FUZZ_LIMITS = -max_total_time=$$(($(SECONDS) / 2)) -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=512 \
+  -artifact_prefix=$(FUZZ)/finds/ -print_final_stats=1
+fuzz-engine: $(FUZZ)/fuzz $(FUZZ)/fuzz-file $(INSTALLED)
+	@echo "==> Fuzzing the engine and its files for $(SECONDS) seconds: at most 60 seconds and 2 GB for a case"
+	@mkdir -p $(FUZZ)/corpus $(FUZZ)/files $(FUZZ)/finds
+	$(FUZZED) $(FUZZ)/fuzz $(FUZZ)/corpus $(FUZZ_LIMITS) -max_len=2048 -len_control=10
+	$(BIN)/python -m tests.native.seeds $(FUZZ)/seeds
+	$(FUZZED) $(FUZZ)/fuzz-file $(FUZZ)/files $(FUZZ)/seeds $(FUZZ_LIMITS) -max_len=65536
 
 KILLS := 100
 soak: SECONDS := 1200

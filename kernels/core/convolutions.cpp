@@ -42,7 +42,6 @@ void Executor::convolve_pixels(const FusedOps& fused) {
     OpReport& done = report(op.name);
     const Stopwatch watch(done.product_seconds);
     const std::size_t positions = values[fused.first + 1].positions(), blocks = divide_up(positions, fired_rows);
-    done.inputs += static_cast<double>(count * positions * steps_of(0) * op.layer.num_inputs);
     done.samples += count;
     done.dense_samples += count;
     work.tiles.clear();

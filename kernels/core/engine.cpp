@@ -26,6 +26,14 @@ Engine::Engine(Program program, std::size_t num_threads)
     work_.slots.resize(slots_.kinds.size());
 }
 
+std::size_t Engine::find_neurons(const std::string& name) const {
+    const std::vector<Op>& ops = program_.ops();
+    const auto found = std::find_if(
+        ops.begin(), ops.end(), [&](const Op& op) { return op.kind == OpKind::fire && op.name == name; });
+    require(found != ops.end(), "The program has no neurons called " + name + ".");
+    return static_cast<std::size_t>(found - ops.begin());
+}
+
 std::size_t Engine::state_size(std::size_t height, std::size_t width) const {
     return Program::state_size(program_.ops(), program_.values(height, width, false));
 }
@@ -94,6 +102,8 @@ std::size_t Engine::ThreadScratch::bytes() const {
 void Engine::prepare_taps(const std::vector<Value>& values, std::size_t batch_size, std::size_t time_steps) {
     for (Tap& tap : taps) {
         const Value& value = values[tap.op + 1];
+        tap.batch_size = batch_size;
+        tap.time_steps = time_steps;
         tap.positions = value.positions();
         tap.channels = value.channels;
         tap.words = value.words();

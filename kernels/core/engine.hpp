@@ -25,7 +25,8 @@ enum class Mode { automatic = 0, events = 1, dense = 2 };
 struct OpReport {
     std::string name;
     double list_seconds = 0, product_seconds = 0;
-    double additions = 0, inputs = 0;  // inputs counts every step: additions / inputs is the density
+    // Inputs of every step that are spikes or counts, and those of them that are not 0: their share is the density.
+    double additions = 0, inputs = 0;
     std::size_t dense_samples = 0, samples = 0;
 };
 
@@ -35,9 +36,10 @@ struct Tap {
 
     std::size_t op;
     bool wants_membranes;
-    std::size_t positions = 0, channels = 0, words = 0;  // of the last call, as all below
-    std::vector<Word> spikes;                            // [B][positions][T][words]
-    std::vector<float> membranes;                        // [B][positions][T][words * 64], before the reset
+    std::size_t batch_size = 0, time_steps = 0;  // of the last call, as all below
+    std::size_t positions = 0, channels = 0, words = 0;
+    std::vector<Word> spikes;      // [B][positions][T][words]
+    std::vector<float> membranes;  // [B][positions][T][words * 64], before the reset
 };
 
 // A change to the spikes that an op fires, before anything reads them: they are replaced, then some channels are
@@ -61,6 +63,7 @@ public:
     Engine(Program program, std::size_t num_threads);
 
     const Program& program() const { return program_; }
+    std::size_t find_neurons(const std::string& name) const;  // an op's index; std::invalid_argument if there are none
     std::size_t num_threads() const { return threads_.count(); }
 
     // Voltages of one sample. A batch's are [neurons' ops][B][positions][padded channels].

@@ -66,6 +66,26 @@ Value infer_attention(const Op& op, const std::vector<Value>& values) {
 
 }  // namespace
 
+const char* word_of(OpKind kind) {
+    switch (kind) {
+        case OpKind::convolve: return "convolve";
+        case OpKind::convolve_depthwise: return "convolve_depthwise";
+        case OpKind::fire: return "fire";
+        case OpKind::pool: return "pool";
+        case OpKind::pool_tokens: return "pool_tokens";
+        case OpKind::dilate: return "dilate";
+        case OpKind::dilate_heads: return "dilate_heads";
+        case OpKind::add: return "add";
+        case OpKind::conjunction: return "and";
+        case OpKind::sum_tokens: return "sum_tokens";
+        case OpKind::sum_heads: return "sum_heads";
+        case OpKind::mean: return "mean";
+        case OpKind::attend: return "attend";
+        case OpKind::read_out: return "read_out";
+    }
+    return "";
+}
+
 void expect(bool holds, const std::string& name, const std::string& problem) {
     require(holds, name + ": " + problem + ".");
 }

@@ -20,20 +20,20 @@ public:
     void add() {
         using Add = void (OpReader::*)();
         static const std::map<std::string, Add> ops = {
-            {"convolve", &OpReader::convolve},
-            {"convolve_depthwise", &OpReader::convolve_depthwise},
-            {"fire", &OpReader::fire},
-            {"pool", &OpReader::pool},
-            {"pool_tokens", &OpReader::pool_tokens},
-            {"dilate", &OpReader::without<&Program::dilate>},
-            {"dilate_heads", &OpReader::with_heads<&Program::dilate_heads>},
-            {"add", &OpReader::add_streams},
-            {"and", &OpReader::conjunction},
-            {"sum_tokens", &OpReader::without<&Program::sum_tokens>},
-            {"sum_heads", &OpReader::with_heads<&Program::sum_heads>},
-            {"mean", &OpReader::without<&Program::mean>},
-            {"attend", &OpReader::attend},
-            {"read_out", &OpReader::read_out},
+            {word_of(OpKind::convolve), &OpReader::convolve},
+            {word_of(OpKind::convolve_depthwise), &OpReader::convolve_depthwise},
+            {word_of(OpKind::fire), &OpReader::fire},
+            {word_of(OpKind::pool), &OpReader::pool},
+            {word_of(OpKind::pool_tokens), &OpReader::pool_tokens},
+            {word_of(OpKind::dilate), &OpReader::without<&Program::dilate>},
+            {word_of(OpKind::dilate_heads), &OpReader::with_heads<&Program::dilate_heads>},
+            {word_of(OpKind::add), &OpReader::add_streams},
+            {word_of(OpKind::conjunction), &OpReader::conjunction},
+            {word_of(OpKind::sum_tokens), &OpReader::without<&Program::sum_tokens>},
+            {word_of(OpKind::sum_heads), &OpReader::with_heads<&Program::sum_heads>},
+            {word_of(OpKind::mean), &OpReader::without<&Program::mean>},
+            {word_of(OpKind::attend), &OpReader::attend},
+            {word_of(OpKind::read_out), &OpReader::read_out},
         };
         const auto found = ops.find(take("op").text(name_));
         expect(found != ops.end(), name_, "its op is unknown");

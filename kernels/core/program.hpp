@@ -62,6 +62,9 @@ enum class OpKind {
     read_out
 };
 
+// As files call it.
+const char* word_of(OpKind kind);
+
 struct Op {
     Op(OpKind kind, std::string name, std::vector<std::size_t> inputs)
         : kind(kind), name(std::move(name)), inputs(std::move(inputs)) {}

@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from tests.engine.drawn import draw_floats, program_of_every_op
+from tests.engine.drawn_programs import draw_input, draw_program
 
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
 from spikformer.engine.engine import Engine, Mode
+from spikformer.engine.lowering import from_weights
+from spikformer.engine.ops import OP_NAMES
 from spikformer.engine.program import Compiled
 
 REPOSITORY = Path(__file__).parents[2]
@@ -51,9 +54,36 @@ class Case:
         answers = (self.engine(self.x), self.engine.forward_steps(self.x), first, second)
         return b"".join(answer.tobytes() for answer in answers)
 
+    def probed(self, mode: Mode) -> bytes:
+        """Spikes and membranes of all neurons; logits and spikes while two ops are changed; logits afterwards."""
+        engine, x = self.engine, self.x
+        engine.mode = mode
+        spikes, membranes = engine.spikes(x), engine.membranes(x)
+        answers = [array for name in spikes for array in (spikes[name], membranes[name])]
+        names = list(spikes)
+        first, last = names[0], names[-1]
+        silence = [0, spikes[first].shape[-1] - 1]
+        with engine.intervene(first, silence=silence), engine.intervene(last, noise=0.25, seed=2**53 - 1):
+            answers += [engine(x), *engine.spikes(x).values()]
+        return b"".join(np.ascontiguousarray(answer).tobytes() for answer in (*answers, engine(x)))
+
+    def lines(self, mode: Mode) -> list[list[str | float]]:
+        """Ops with the shape of what they write, then what each product did."""
+        self.engine.mode = mode
+        program = self.engine.program
+        neurons = dict(program.state_ops())
+        values = program.values(*self.x.shape[-2:])
+        ops = [
+            [op.name, OP_NAMES[type(op)], number in neurons, value.channels, value.height, value.width]
+            for (number, op), value in zip(enumerate(program.ops, 1), values[1:], strict=True)
+        ]
+        profile = self.engine.profile(self.x)
+        return ops + [[op.name, -1 if op.density is None else op.density, op.dense_share] for op in profile]
+
 
 NAMES = (
     "every_op",
+    "digits",
     "spikformer_tiny_digits",
     "spikformer_tiny_digits_dvs",
     "cml_spikformer_4_256_cifar10",
@@ -65,13 +95,27 @@ NAMES = (
     "ms_qkformer_4_384_cifar10",
     "sew_resnet_small_cifar10",
 )
-"""Every op, and small presets of every architecture."""
+"""Every op, a shipped network, and small presets of every architecture."""
+PROBED = NAMES[:4]
+"""Those whose neurons are looked at, too: among them one of event frames."""
+RANDOM = tuple(f"random{seed}" for seed in range(12))
+"""Random programs, which have every op between them."""
 
 
 def write_case(name: str, folder: Path, batch_size: int = 2) -> Case:
     if name == "every_op":
         compiled = Compiled(program_of_every_op())
         x = draw_floats(np.random.default_rng(1), batch_size, 2, 8, 16)
+    elif name.startswith("random"):
+        seed = int(name.removeprefix("random"))
+        compiled = Compiled(draw_program(seed, rounded=True))
+        x = draw_input(compiled.program, seed)
+    elif name == "digits":
+        compiled = from_weights(name)
+        seen = compiled.card.preprocessing
+        assert seen is not None
+        shape = (batch_size, seen.channels, *seen.size)
+        x = seen.to_inputs(np.random.default_rng(1).integers(0, 256, shape, np.uint8))
     else:
         config = shrunk(name)
         compiled = sf.compile_engine(specimen(config, torch.float32), 1)._compiled
@@ -83,13 +127,31 @@ def write_case(name: str, folder: Path, batch_size: int = 2) -> Case:
     return case
 
 
-def assert_answers(case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES) -> None:
+def assert_answers(
+    case: Case, command: Sequence[str | Path], modes: Sequence[Mode] = MODES, *, instructions: Sequence[str] = ()
+) -> None:
     """What the command writes for a case, after `arguments`, has the bits of the scalar engine."""
     output = case.folder / f"{case.name}.output"
     for mode in modes:
-        run = subprocess.run([*command, *case.arguments(mode, output)], capture_output=True, text=True, check=False)
+        arguments = [*command, *case.arguments(mode, output), *instructions]
+        run = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout + run.stderr
         assert output.read_bytes() == case.expected(mode), (case.name, mode)
+
+
+def assert_probes(case: Case, command: Sequence[str | Path], mode: Mode, *, answers: bool) -> None:
+    """The same of what it says about neurons and ops; with `answers`, it writes those of above before."""
+    output = case.folder / f"{case.name}.output"
+    run = subprocess.run([*command, *case.arguments(mode, output)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert_probed(case, mode, run.stdout.splitlines(), output.read_bytes(), answers=answers)
+
+
+def assert_probed(case: Case, mode: Mode, lines: Sequence[str], content: bytes, *, answers: bool) -> None:
+    assert content == case.expected(mode) * answers + case.probed(mode), (case.name, mode)
+    for line, values in zip(lines, case.lines(mode), strict=True):
+        words = zip(line.split(" "), values, strict=True)
+        assert [word if isinstance(value, str) else float(word) for word, value in words] == values
 
 
 def make(target: str) -> Path:

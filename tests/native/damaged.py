@@ -1,9 +1,11 @@
-"""Engine files that neither Python nor C reads, each made of one that both do."""
+"""Engine files made of a sound one: those that neither Python nor C reads, and random ones that they may."""
 
 import json
 import struct
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 
 def changed(content: bytes, change: Callable[[dict[str, Any]], object], *, key: str | None = None) -> bytes:
@@ -63,3 +65,29 @@ WRONG: dict[str, Callable[[bytes], bytes]] = {
     "NaN": lambda file: file[:-4] + struct.pack("<f", float("nan")),
     "large": lambda file: file[:-4] + struct.pack("<f", 1e30),
 }
+
+
+_VALUES = (0, 1, 2, 3, 64, -1, 2**31, 2**63, 1.5, 1e308, "", "fire", "a\0b", None, True, [], [1, 2], {})
+
+
+def drawn(content: bytes, count: int) -> list[bytes]:
+    """Files with a byte of the header changed, and as many with a value of the program or the card."""
+    rng = np.random.default_rng(0)
+    (size,) = struct.unpack("<Q", content[:8])
+    files = []
+    for _ in range(count):
+        place = int(rng.integers(0, 8 + size))
+        files.append(content[:place] + bytes([rng.integers(0, 256)]) + content[place + 1 :])
+        files.append(changed(content, lambda value: _change_one(value, rng), key=str(rng.choice(["program", "card"]))))
+    return files
+
+
+def _change_one(value: Any, rng: np.random.Generator) -> None:
+    """Anywhere in JSON, one value becomes another."""
+    keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+    key = keys[rng.integers(len(keys))]
+    inner = value[key]
+    if isinstance(inner, dict | list) and inner and rng.random() < 0.9:
+        _change_one(inner, rng)
+    else:
+        value[key] = _VALUES[rng.integers(len(_VALUES))]

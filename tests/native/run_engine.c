@@ -1,4 +1,4 @@
-/* An engine file through the C interface: run_engine ENGINE INPUT OUTPUT MODE BATCH STEPS HEIGHT WIDTH.
+/* An engine file through the C interface: run_engine ENGINE INPUT OUTPUT MODE BATCH STEPS HEIGHT WIDTH [INSTRUCTIONS].
  *
  * INPUT is raw floats, OUTPUT gets logits [B][K], those of each step [T][B][K], and of two steps of a stream [2][B][K].
  * The engine is loaded from a file and from memory, and both must answer alike. Exit code 1: an error, in words.
@@ -28,8 +28,8 @@ static void* read_all(const char* path, size_t* size) {
 }
 
 int main(int argc, char** argv) {
-    check(argc == 9, "usage");
-    const spikformer_options options = {NULL, 2, atoi(argv[4])};
+    check(argc == 9 || argc == 10, "usage");
+    const spikformer_options options = {argc == 10 ? argv[9] : NULL, 2, atoi(argv[4])};
     const size_t batch = strtoul(argv[5], NULL, 10), steps = strtoul(argv[6], NULL, 10);
     const size_t height = strtoul(argv[7], NULL, 10), width = strtoul(argv[8], NULL, 10);
     spikformer_engine *engine = NULL, *twin = NULL;

@@ -1,6 +1,6 @@
 // run_engine.c for engine.wasm: node run_engine.mjs WASM ENGINE INPUT OUTPUT MODE BATCH STEPS HEIGHT WIDTH.
-// With one or more files alone, node run_engine.mjs WASM FILES, prints the status that each is loaded with. With --fill ENGINE,
-// it makes states until memory is full, and prints the status of the last, of one more after all are freed, and the bytes.
+// With --fill ENGINE, it makes states until memory is full, and prints the status of the last, of one more after all are
+// freed, and the bytes.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [wasm, ...words] = process.argv.slice(2);
@@ -85,12 +85,6 @@ function fill(path) {
 
 if (words[0] === "--fill") {
   fill(words[1]);
-} else if (words.length === 8 && !Number.isNaN(Number(words[3]))) {
-  run(words);
 } else {
-  for (const path of words) {
-    const { status, engine } = load(path, 0);
-    console.log(`${status} ${status === 0 ? "" : lastError()}`);
-    core.spikformer_free(engine);
-  }
+  run(words);
 }

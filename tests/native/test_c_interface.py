@@ -1,23 +1,35 @@
 """The C library under sanitizers: the scalar engine's bits, the package's preprocessing, files that are not trusted."""
 
+import json
 import shutil
-import struct
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from tests.engine.drawn import program_of_every_op
-from tests.native.cases import BAD_ARGUMENT, BAD_FILE, NAMES, OK, REPOSITORY, assert_answers, make, write_case
-from tests.native.damaged import WRONG
+from tests.engine.drawn import BEST, program_of_every_op
+from tests.native.cases import (
+    BAD_ARGUMENT,
+    BAD_FILE,
+    NAMES,
+    OK,
+    PROBED,
+    REPOSITORY,
+    assert_answers,
+    assert_probes,
+    make,
+    write_case,
+)
+from tests.native.damaged import WRONG, changed, drawn
 
 from spikformer.card import ModelCard
-from spikformer.engine.engine import Engine
+from spikformer.engine.engine import Engine, Mode
 from spikformer.engine.file import read_compiled, write_compiled
 from spikformer.engine.program import Compiled, Program
 from spikformer.preprocessing import Preprocessing
@@ -31,6 +43,12 @@ pytestmark = pytest.mark.slow  # the build with sanitizers takes minutes the fir
 def test_answers_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
     modes = ("auto", "events", "dense") if name == "every_op" else ("events",)
     assert_answers(write_case(name, tmp_path), [make("build/run/sanitized/run_engine")], modes)
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_taps_interventions_and_reports_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
+    mode = "auto" if name == "every_op" else "events"
+    assert_probes(write_case(name, tmp_path), [make("build/run/sanitized/probe_engine")], mode, answers=False)
 
 
 def statuses(paths: list[Path]) -> list[int]:
@@ -57,19 +75,34 @@ def test_files_that_python_does_not_read(saved: Path, tmp_path: Path) -> None:
     assert dict(zip(WRONG, statuses(paths), strict=True)) == dict.fromkeys(WRONG, BAD_FILE)
 
 
-def test_files_with_a_byte_changed(saved: Path, tmp_path: Path) -> None:
+def test_random_changes(saved: Path, tmp_path: Path) -> None:
     """Whatever Python reads, C does; and the other way round, but for what C leaves unread."""
-    content, rng = saved.read_bytes(), np.random.default_rng(0)
     paths, readable = [], []
-    for number in range(150):
-        place = int(rng.integers(0, 8 + struct.unpack("<Q", content[:8])[0]))
+    for number, content in enumerate(drawn(saved.read_bytes(), 150)):
         path = tmp_path / str(number)
-        path.write_bytes(content[:place] + bytes([rng.integers(0, 256)]) + content[place + 1 :])
+        path.write_bytes(content)
         paths.append(path)
         readable.append(is_readable(path))
     given = statuses(paths)
     assert all(status == OK for status, reads in zip(given, readable, strict=True) if reads)
     assert set(given) == {OK, BAD_FILE}
+
+
+def test_where_c_is_stricter_than_python(saved: Path, tmp_path: Path) -> None:
+    """Half a surrogate pair is no character. Cards of version 0.1, which C leaves unread, are no errors."""
+    half, old = tmp_path / "half", tmp_path / "old"
+    content = saved.read_bytes()
+    half.write_bytes(changed(content, lambda card: card.update(class_names=["\ud800", "b", "c"]), key="card"))
+
+    def make_old(header: dict[str, Any]) -> None:
+        data = {"name": "digits", "class_names": ["a", "b", "c"], "events": False, "mean": None, "std": None}
+        del header["__metadata__"]["card"]
+        header["__metadata__"]["about"] = json.dumps({"data": data})
+
+    old.write_bytes(changed(content, make_old))
+    assert is_readable(half)
+    assert read_compiled(old).card.class_names == ("a", "b", "c")
+    assert statuses([half, old]) == [BAD_FILE, OK]
 
 
 def prepared(path: Path, picture: np.ndarray) -> np.ndarray | int:
@@ -129,29 +162,15 @@ def _program(channels: int) -> Program:
 @pytest.mark.skipif(
     shutil.which("cmake") is None or shutil.which("pkg-config") is None, reason="cmake or pkg-config is not installed"
 )
-def test_an_installed_library_with_its_examples(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "static"])
+def test_an_installed_library_with_its_examples(is_shared: bool, tmp_path: Path) -> None:
     """Its best instruction set has the scalar bits; both examples name the class that the package names."""
-    build, prefix = tmp_path / "build", tmp_path / "prefix"
-    shared = ["-DBUILD_SHARED_LIBS=ON", f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib"]
-    for command in (
-        ["cmake", "-S", REPOSITORY, "-B", build, *shared],
-        ["cmake", "--build", build, "--parallel", "2"],
-        ["cmake", "--install", build],
-    ):
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stdout + run.stderr
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "spikformer"],
-        env={"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    prefix, flags = _installed(is_shared, tmp_path)
     example, strict = tmp_path / "example", ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
-    flags.append(f"-Wl,-rpath,{prefix}/lib")
     subprocess.run(["cc", *strict, _C / "example.c", *flags, "-o", example], check=True)
     subprocess.run(["cc", Path(__file__).with_name("run_engine.c"), *flags, "-o", tmp_path / "run_engine"], check=True)
-    assert_answers(write_case("every_op", tmp_path), [tmp_path / "run_engine"], ("events", "dense"))
+    modes: tuple[Mode, ...] = ("events",) if BEST == "amx" else ("events", "dense")  # AMX multiplies integers
+    assert_answers(write_case("every_op", tmp_path), [tmp_path / "run_engine"], modes)
     seen = Preprocessing(kind="image", size=(8, 16), channels=3, mean=(0.5,), std=(0.25,))
     card = ModelCard(architecture="program", class_names=("zero", "one", "two"), preprocessing=seen)
     path, picture = tmp_path / "net.engine", tmp_path / "picture.ppm"
@@ -159,7 +178,32 @@ def test_an_installed_library_with_its_examples(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (21, 30, 3), np.uint8)
     Image.fromarray(pixels).save(picture)
     (answer,) = Engine(read_compiled(path), 1).predict(pixels.transpose(2, 0, 1))
-    library = prefix / "lib/libspikformer.so"
-    for command in ([example, path, picture], [sys.executable, _C / "example.py", library, path, picture]):
+    commands: list[list[str | Path]] = [[example, path, picture]]
+    if is_shared:
+        commands.append([sys.executable, _C / "example.py", prefix / "lib/libspikformer.so", path, picture])
+    for command in commands:
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (run.returncode, run.stdout.strip()) == (0, answer.class_name), run.stderr
+
+
+def _installed(is_shared: bool, folder: Path) -> tuple[Path, list[str]]:
+    """Where CMake installs the library, and the compiler's flags that pkg-config has for it."""
+    build, prefix = folder / "build", folder / "prefix"
+    options = [f"-DBUILD_SHARED_LIBS={is_shared}", f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib"]
+    for command in (
+        ["cmake", "-S", REPOSITORY, "-B", build, *options],
+        ["cmake", "--build", build, "--parallel", "2"],
+        ["cmake", "--install", build],
+    ):
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+    assert (prefix / "lib/libspikformer.so").exists() == is_shared
+    assert (prefix / "lib/libspikformer.a").exists() != is_shared
+    flags = subprocess.run(
+        ["pkg-config", *([] if is_shared else ["--static"]), "--cflags", "--libs", "spikformer"],
+        env={"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    return prefix, [*flags, f"-Wl,-rpath,{prefix}/lib"]

@@ -6,10 +6,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.native.cases import BAD_FILE, NAMES, NO_MEMORY, OK, REPOSITORY, assert_answers, write_case
-from tests.native.damaged import WRONG
+from tests.native.cases import (
+    BAD_FILE,
+    NAMES,
+    NO_MEMORY,
+    OK,
+    PROBED,
+    REPOSITORY,
+    assert_answers,
+    assert_probes,
+    write_case,
+)
+from tests.native.damaged import WRONG, drawn
 
 WASM = REPOSITORY / "src/spikformer/page/engine.wasm"
+PROBE = ["node", str(Path(__file__).with_name("probe_engine.mjs")), str(WASM)]
 NODE = ["node", str(Path(__file__).with_name("run_engine.mjs")), str(WASM)]
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
@@ -26,14 +37,46 @@ def test_answers_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
 
 
 @needs_node
+@pytest.mark.parametrize("name", PROBED)
+def test_taps_interventions_and_reports_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
+    """Through engine.js, with answers, those of each step and of a stream."""
+    mode = "auto" if name == "every_op" else "events"
+    assert_probes(write_case(name, tmp_path), PROBE, mode, answers=True)
+
+
+@needs_node
+def test_mistakes_in_javascript(saved: Path) -> None:
+    """Codes, no leak, no use after freeing; results that outlive the growth of memory."""
+    command = ["node", Path(__file__).with_name("misuse.mjs"), WASM, saved]
+    run = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def statuses(paths: list[Path]) -> list[int]:
+    """That one instance loads and runs them with, one after another."""
+    command = ["node", Path(__file__).with_name("load_engine.mjs"), WASM, *paths]
+    run = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert run.returncode == 0, run.stderr
+    return [int(line) for line in run.stdout.splitlines()]
+
+
+@needs_node
 def test_bad_files_are_codes_and_the_instance_goes_on(saved: Path, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in WRONG]
     for path in paths:
         path.write_bytes(WRONG[path.name](saved.read_bytes()))
-    run = subprocess.run([*NODE, *paths, saved], capture_output=True, encoding="utf-8", check=False)
-    assert run.returncode == 0, run.stderr
-    given = [int(line.split(" ")[0]) for line in run.stdout.splitlines()]
-    assert given == [BAD_FILE] * len(WRONG) + [OK]
+    assert statuses([*paths, saved]) == [BAD_FILE] * len(WRONG) + [OK]
+
+
+@needs_node
+def test_random_changes_are_codes_and_the_instance_goes_on(saved: Path, tmp_path: Path) -> None:
+    files = drawn(saved.read_bytes(), 150)
+    paths = [tmp_path / str(number) for number in range(len(files))]
+    for path, content in zip(paths, files, strict=True):
+        path.write_bytes(content)
+    *given, sound = statuses([*paths, saved])
+    assert set(given) == {OK, BAD_FILE}
+    assert sound == OK
 
 
 @pytest.mark.slow

@@ -5,13 +5,15 @@ string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" version "${version}")
 
 add_library(spikformer
   kernels/bindings/c/load_file.cpp
+  kernels/bindings/c/probes.cpp
   kernels/bindings/c/spikformer.cpp
   kernels/core/engine_file.cpp
   kernels/core/json.cpp
   kernels/core/op_reader.cpp
   kernels/core/preprocessing.cpp
   kernels/core/resample.cpp
-  kernels/core/tensor_file.cpp)
+  kernels/core/tensor_file.cpp
+  kernels/core/utf8.cpp)
 target_link_libraries(spikformer PRIVATE spikformer_core)
 target_compile_options(spikformer PRIVATE ${same_bits})
 target_compile_definitions(spikformer PRIVATE SPIKFORMER_BUILDS_LIBRARY)

@@ -4,31 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <utility>
 #include <vector>
 
-#include "core/engine.hpp"
-#include "core/engine_file.hpp"
 #include "guard.hpp"
+#include "handles.hpp"
 
 using namespace spikformer::engine;
 using spikformer::c::fail;
 using spikformer::c::guard;
-
-struct spikformer_engine {
-    spikformer_engine(EngineFile file, std::size_t num_threads)
-        : engine(std::move(file.program), num_threads), about(std::move(file.description)) {}
-
-    Engine engine;
-    const Description about;
-};
-
-struct spikformer_state {
-    const spikformer_engine* owner;
-    std::size_t batch_size, height, width;
-    bool is_at_rest;
-    std::vector<float> voltages, next;
-};
 
 namespace {
 

@@ -92,22 +92,11 @@ void run(Engine& engine, const nb::ndarray<const float, nb::c_contig, nb::device
     engine.run(input, before, after, logits.data());
 }
 
-// The op with neurons of that name.
-std::size_t find_neurons(const Engine& engine, const char* name) {
-    const std::vector<Op>& ops = engine.program().ops();
-    std::size_t index = 0;
-    while (index < ops.size() && (ops[index].name != name || ops[index].kind != OpKind::fire)) {
-        ++index;
-    }
-    require(index < ops.size(), std::string("The program has no neurons called ") + name + ".");
-    return index;
-}
-
 // `replacement` is [B, positions, T, words] of every call until it ends; `kept` says which channels may fire; `noise` is
 // the probability of a spike that was not there.
 void intervene(Engine& engine, const char* name, const std::optional<Array<const Word, 4>>& replacement,
                const Array<const Word, 1>& kept, double noise, std::uint64_t seed) {
-    const std::size_t op = find_neurons(engine, name);
+    const std::size_t op = engine.find_neurons(name);
     const Value& value = engine.program().forms()[op + 1];
     require(kept.shape(0) == value.words(),
             std::string(name) + ": kept must hold " + std::to_string(value.words()) + " words.");
@@ -149,7 +138,7 @@ nb::list reports(Engine& engine) {
 
 // From the next call on, what the neurons of that name do is kept.
 void tap(Engine& engine, const char* name, bool membranes) {
-    engine.taps.push_back(Tap(find_neurons(engine, name), membranes));
+    engine.taps.push_back(Tap(engine.find_neurons(name), membranes));
 }
 
 // name, channels, spikes [B, positions, T, words] and, where wanted, membranes [B, positions, T, words * 64] of every tap

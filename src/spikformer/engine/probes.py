@@ -30,12 +30,11 @@ class OpProfile:
 
 def profile_of(report: dict[str, Any]) -> OpProfile:
     """Of what the native core counted."""
-    reads_spikes = report["list_seconds"] > 0
     return OpProfile(
         name=report["name"],
         list_ms=report["list_seconds"] * 1e3,
         product_ms=report["product_seconds"] * 1e3,
-        density=report["additions"] / report["inputs"] if reads_spikes else None,
+        density=report["additions"] / report["inputs"] if report["inputs"] else None,
         dense_share=report["dense_samples"] / report["samples"],
     )
 
