@@ -71,6 +71,13 @@ def test_sizes_are_those_of_the_networks() -> None:
         assert config.num_parameters == expected, name
 
 
+def test_recipes_are_listed(run_here) -> None:
+    from spikformer.training.recipes import list_recipes
+
+    lines = run_here("models", "--recipes").stdout
+    assert all(shows(lines, name) for name in list_recipes())
+
+
 WITHOUT_TORCH = """
 import sys
 from importlib.abc import MetaPathFinder
