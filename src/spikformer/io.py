@@ -125,10 +125,10 @@ def remove_stale(temp: Path) -> bool:
         os.close(file)
 
 
-def check_html_path(path: Path) -> None:
-    """Raise for a place that cannot be written to, before anything is computed."""
+def check_html_path(path: Path, example: str) -> None:
+    """Raise for a place that cannot be written to, before anything is computed; `example` is the name of a file."""
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / 'page.html'}.")
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file, such as {path / example}.")
     if path.suffix.lower() not in _PAGE_ENDINGS:
         raise FileError(path, f"should end in {' or '.join(_PAGE_ENDINGS)}, so that a browser opens it.", "unsupported")
     if not os.path.isdir(path.parent):

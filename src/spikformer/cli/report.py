@@ -54,7 +54,7 @@ def run(options: Options) -> int:
     # Everything that can be wrong is found before anything takes long.
     opened = open_runs(options.runs, options.data, options.split)
     output = options.output or (options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html"))
-    check_html_path(output)
+    check_html_path(output, "report.html")
     if options.page:
         for path in options.runs:
             write_page(path, path / PAGE)

@@ -51,7 +51,7 @@ def write_page(
     `data` is where the files of the network's data set are, from which the gallery is taken; digits need none.
     """
     path = Path(path)
-    check_html_path(path)
+    check_html_path(path, "page.html")
     num_samples = check_count("num_samples", num_samples, _MOST_SAMPLES, least=0)
     compiled, engine = _engine(weights_path(source))
     about = describe(compiled) | {"version": __version__, "name": _name(source)}

@@ -30,6 +30,8 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     Takes three times the memory of the array, which may have 1 GiB, and not more than `largest_content`.
     """
     path = Path(path)
+    if path.is_file() and (size := path.stat().st_size) > _MAX_BYTES:
+        raise FileError(path, f"has {size:,} bytes, expected {_MAX_BYTES:,} at most; it is another file.", "too_large")
     with open_content(path, _MAX_BYTES) as file:
         header = file.read(4)
         if len(header) < 4:
@@ -44,12 +46,6 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
         shape = _read_shape(file.read(4 * header[3]), header[3], path)
         dtype = np.dtype(_TYPES[header[2]])
         expected = prod(shape) * dtype.itemsize
-        if expected > _MAX_BYTES:
-            raise FileError(
-                path,
-                f"announces {'×'.join(map(str, shape))} values; at most {_MAX_BYTES:,} bytes are read.",
-                "too_large",
-            )
         values = file.read(expected + 1)  # one more, to notice what should not be there
     if len(values) != expected:
         there = "more" if len(values) > expected else str(len(values))

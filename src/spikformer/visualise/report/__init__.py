@@ -61,7 +61,7 @@ _HERE = Path(__file__).parent
 
 def write_report(content: Report, path: Path) -> None:
     """Write the page atomically."""
-    check_html_path(path)
+    check_html_path(path, "report.html")
     write_atomically(path, render_report(content).encode(errors="replace"))  # a folder's name may be no text
 
 
