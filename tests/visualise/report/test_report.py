@@ -200,13 +200,13 @@ def test_the_file_is_whole_or_untouched(make_run, report_of, tmp_path: Path) -> 
 )
 def test_a_place_that_cannot_be_is_an_error(tmp_path: Path, name: str, error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
-        check_html_path(tmp_path / name)
+        check_html_path(tmp_path / name, "report.html")
     assert str(tmp_path) in str(caught.value)
 
 
 def test_a_place_that_cannot_be_written_is_an_error() -> None:
     with mistake(OSError, "/proc/report.html"):
-        check_html_path(Path("/proc/report.html"))
+        check_html_path(Path("/proc/report.html"), "report.html")
 
 
 @pytest.mark.slow  # a page takes a second to draw
