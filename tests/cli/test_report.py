@@ -122,6 +122,7 @@ def test_a_run_in_training_is_reported_and_says_so(copy, capsys) -> None:
     )  # of equal epochs, training keeps the first
 
 
+@pytest.mark.slow
 def test_several_runs_share_a_page_in_the_present_folder(copy, tmp_path: Path, monkeypatch, capsys) -> None:
     runs = [copy("one/digits"), copy("two/digits")]
     edit(runs[1] / "recipe.json", lambda run: run["settings"].update(seed=99))

@@ -104,6 +104,7 @@ check("net.engine",
 """
 
 
+@pytest.mark.slow
 def test_what_is_loaded_lives_without_its_file(tmp_path: Path) -> None:
     """Overwritten in place, truncated, removed: nothing changes. In a child, which a mapped file would kill."""
     words = [sys.executable, "-c", LEFT_ALONE, str(tmp_path)]
@@ -187,6 +188,7 @@ def test_a_file_of_holes_takes_no_memory(saved: Path, tmp_path: Path) -> None:
     assert "holds 1 tensors" in done.output, done.errors
 
 
+@pytest.mark.slow
 def test_a_depth_that_names_alone_allow_is_not_built(saved: Path, tmp_path: Path) -> None:
     """A block has dozens of tensors, so 20,000 names are not those of 19,900 blocks, which would take gigabytes."""
     metadata = contents(saved)[1]
@@ -226,6 +228,7 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
 """
 
 
+@pytest.mark.slow
 def test_bombs_in_metadata_take_little_memory_and_time(saved: Path, tmp_path: Path) -> None:
     """Digits, levels, lists and names by the million, in each kind of file: an error, within 512 MB."""
     config = json.loads(contents(saved)[1]["config"])

@@ -97,8 +97,13 @@ def png(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [380, 1920])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (380, "light"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((380, "dark"), (1920, "light"), (1920, "dark"))),
+    ],
+)
 def test_it_is_quiet_asks_for_nothing_and_fits(browser: Browser, digits: Path, width: int, scheme: str) -> None:
     opened(browser, digits, width=width, scheme=scheme)
     assert browser.complaints == []
@@ -147,6 +152,7 @@ def test_drawing_with_a_pointer_and_clearing(browser: Browser, digits: Path) -> 
     wait(browser, "return Math.max(...window.spikformer.sample.values) === 0")
 
 
+@pytest.mark.slow
 def test_drawing_with_keys(browser: Browser, digits: Path) -> None:
     opened(browser, digits)
     browser.run("document.querySelector('input[value=draw]').click(); pad.focus()")
@@ -210,6 +216,7 @@ def test_scrubbing_playing_and_exits(browser: Browser, digits: Path) -> None:
         assert browser.run("return document.querySelectorAll('#ticks .exit').length") == bool(sure)
 
 
+@pytest.mark.slow
 def test_changes_are_shown_before_and_after_and_undone(browser: Browser, digits: Path) -> None:
     opened(browser, digits)
     trained = browser.run(NUMBERS)
@@ -235,6 +242,7 @@ def test_changes_are_shown_before_and_after_and_undone(browser: Browser, digits:
         assert browser.run(NUMBERS)["readouts"] == trained["readouts"]
 
 
+@pytest.mark.slow
 def test_a_link_brings_the_same_state_back(browser: Browser, digits: Path) -> None:
     opened(browser, digits)
     drop(browser, "noise.png", png(np.random.default_rng(1).integers(0, 256, (8, 8), dtype=np.uint8)))
@@ -325,6 +333,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keys(browser: Browser, d
     assert wanted - set(reached) == set()
 
 
+@pytest.mark.slow
 def test_patches_and_choices_work_by_keys_alone(browser: Browser, digits: Path) -> None:
     opened(browser, digits)
     browser.run("document.querySelector('#patches button').focus()")
@@ -337,6 +346,7 @@ def test_patches_and_choices_work_by_keys_alone(browser: Browser, digits: Path) 
     assert browser.run("return window.spikformer.state.convention") == "strict"
 
 
+@pytest.mark.slow
 def test_the_camera_is_looked_through_and_stopped(browser: Browser, digits: Path) -> None:
     opened(browser, digits)
     browser.run("document.querySelector('input[value=camera]').click(); document.getElementById('camera').click()")
@@ -366,6 +376,7 @@ def test_recordings_are_played_frame_by_frame(browser: Browser, events: Path, tm
     assert browser.run("return window.spikformer.sample.name") == "mine.bin"
 
 
+@pytest.mark.slow
 def test_wicked_names_stay_text(browser: Browser, tmp_path: Path) -> None:
     compiled = from_model(specimen(get_preset("spikformer_tiny_digits").config, torch.float32))
     card = open_dataset("digits").card("spikformer")

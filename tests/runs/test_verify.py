@@ -53,7 +53,7 @@ def test_every_architecture_has_a_section() -> None:
         assert sum(section.has(name) for section in SECTIONS) == 1, name
 
 
-@pytest.mark.parametrize("name", [*VARIANTS, *IN_PACKAGE])
+@pytest.mark.parametrize("name", [*VARIANTS, *(pytest.param(name, marks=pytest.mark.slow) for name in IN_PACKAGE)])
 def test_parity_fails_on_other_numbers(name: str) -> None:
     golden = load_golden(name)
     parameter, gradient = next(iter(golden.gradients.items()))

@@ -55,6 +55,7 @@ def test_a_teacher_and_its_share_come_together(make_trainer, digits) -> None:
             Objective(taught, model, digits, other)
 
 
+@pytest.mark.slow
 def test_a_student_follows_its_teacher_against_the_labels(make_trainer, digits) -> None:
     teacher = make_trainer().model
     nn.init.zeros_(teacher.head.weight)
@@ -197,6 +198,7 @@ def test_the_weight_of_the_penalty_rises() -> None:
     assert penalty_weight(Recipe(spike_penalty=0.4), 0) == 0.4
 
 
+@pytest.mark.slow
 def test_a_penalised_network_fires_less(make_trainer) -> None:
     def density(**settings) -> float:
         trainer = make_trainer(epochs=6, **settings)
