@@ -144,6 +144,9 @@ def test_mistakes(hub: Hub, content: bytes, monkeypatch: pytest.MonkeyPatch) -> 
         sf.load("hf://owner/damaged")
     with pytest.raises(ConnectionError):
         sf.push_to_hub("digits", NAME, token="hf_theirs")
+    reach("http://127.0.0.1:9", monkeypatch)
+    with pytest.raises(ConnectionError):
+        sf.push_to_hub("digits", NAME)
 
 
 def test_a_file_that_is_too_large_is_not_downloaded(hub: Hub, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,21 +276,6 @@ def test_preprocessing_of_a_recipe_is_on_the_card_and_used_again(tmp_path: Path)
     assert train(output=run.path, resume=True, epochs=2).recipe.preprocessing.given() == settings
 
 
-def test_few_samples_are_taken_from_all_over_the_split(digits: DataSet, tmp_path: Path) -> None:
-    events: list[Event] = []
-    run = train(data=digits, output=tmp_path / "run", max_samples=64, on_event=events.append, **SMALL | {"epochs": 1})
-    assert isinstance(events[0], Started)
-    assert events[0].num_train_samples == run.description.num_train_samples == 64
-
-
-def test_threads_are_as_many_as_asked_for(digits: DataSet, tmp_path: Path) -> None:
-    before, seen = torch.get_num_threads(), set()
-    settings = SMALL | {"epochs": 1, "max_samples": 64, "threads": before + 1}
-    train(data=digits, output=tmp_path / "run", on_event=lambda _: seen.add(torch.get_num_threads()), **settings)
-    torch.set_num_threads(before)
-    assert seen == {before + 1}
-
-
 def test_firing_rates_of_every_layer_go_to_tensorboard_once_an_epoch(whole: tuple[Run, list[Event]]) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -123,11 +123,11 @@ def hub_errors(address: Address) -> Iterator[None]:
         otherwise = "give a branch, a tag or a commit of it."
         raise UnknownNameError("revision", address.revision, (), otherwise, f"of {address.repository}") from None
     except errors.LocalEntryNotFoundError:
-        message = (
-            f"{address} is not in the cache, and the hub does not answer: check the connection, and HF_HUB_OFFLINE."
-        )
-        raise ConnectionError(message) from None
+        advice = "check the connection, and HF_HUB_OFFLINE."
+        raise ConnectionError(f"{address} is not in the cache, and the hub does not answer: {advice}") from None
     except errors.EntryNotFoundError:
         raise FileError(str(address), f"has no {FILE_NAME}: it is no network of this package.", "foreign") from None
     except errors.HfHubHTTPError as error:
         raise ConnectionError(f"The hub refuses {address}: {printable(error, 300)}") from None
+    except errors.HTTPError as error:  # of the transport, which is not an OSError
+        raise ConnectionError(f"The hub does not answer about {address}: {printable(error, 300)}") from None
