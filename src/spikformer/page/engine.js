@@ -8,7 +8,7 @@
 // Runs in browsers and in Node, on one thread. Arrays that go in and come out are the caller's: nothing that is
 // returned lies in WebAssembly's memory, which moves when it grows. docs/embedding.md has the rules of the C interface.
 
-import { EngineError as CoreError, Memory, Status, integer, require } from "./memory.js";
+import { EngineError as CoreError, Memory, integer, require } from "./memory.js";
 import { readOps, readPreprocessing, readReports, readShape } from "./structs.js";
 
 /**
