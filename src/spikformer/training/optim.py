@@ -19,6 +19,7 @@ from spikformer.models import SpikingNetwork
 from spikformer.training.recipe import Optimiser, Recipe
 
 _MOMENTUM = 0.9  # of SGD, in every recipe that uses it
+_MUON_MOMENTUM = 0.95
 Form = tuple[torch.Size, torch.dtype]
 
 
@@ -56,8 +57,8 @@ def state_forms(optimiser: torch.optim.Optimizer, parameter: nn.Parameter) -> di
     like = (parameter.shape, parameter.dtype)
     if isinstance(optimiser, torch.optim.SGD):
         return {"momentum_buffer": like}
-    if isinstance(optimiser, MuonWithAdamW) and (matrix := optimiser.matrices.get(parameter)) is not None:
-        return {"momentum_buffer": (matrix.shape, matrix.dtype)}
+    if isinstance(optimiser, MuonWithAdamW) and any(parameter is each for each in optimiser.hidden):
+        return {"momentum_buffer": (torch.Size((len(parameter), parameter[0].numel())), parameter.dtype)}
     return {"step": (torch.Size(), torch.float32), "exp_avg": like, "exp_avg_sq": like}
 
 
@@ -123,39 +124,61 @@ class Lamb(_Optimizer):
 
 
 class MuonWithAdamW(_Optimizer):
-    """torch's Muon on matrices, and on kernels [out, in, h, w] as matrices [out, in·h·w]; its AdamW on the rest.
+    """Muon (Jordan et al., 2024) on matrices and on kernels, seen as matrices [out, in·h·w]; AdamW on the rest.
 
-    Muon's rate is scaled to AdamW's size of updates, so that one learning rate and one decay serve both. The groups of
-    this optimiser are what callers set rates of and clip; those inside follow them.
+        m ← μ·m + (1 − μ)·g,  w ← (1 − η·λ)·w − η·0.2·√max(out, in)·O((1 − μ)·g + μ·m)
+
+    O sets singular values to about 1, see `orthogonalise`. The factor gives Muon's updates the size of AdamW's, so that
+    one learning rate η and one decay λ serve both. It is the step of torch.optim.Muon with "match_rms_adamw", but in
+    float32: torch multiplies in bfloat16, which a CPU without such products emulates slowly.
     """
 
     def __init__(self, hidden: list[nn.Parameter], rest: list[dict[str, Any]], weight_decay: float) -> None:
         super().__init__([_group(hidden, weight_decay), *rest], {"lr": 1e-3})
-        self.matrices = {parameter: _as_matrix(parameter) for parameter in hidden}
-        """The storage of each parameter of Muon, seen as a matrix."""
-        self._muon = torch.optim.Muon([_group(self.matrices.values(), weight_decay)], adjust_lr_fn="match_rms_adamw")
         self._adamw = torch.optim.AdamW([_group(group["params"], group["weight_decay"]) for group in rest])
 
+    @property
+    def hidden(self) -> list[nn.Parameter]:
+        """What Muon updates."""
+        return list(self.param_groups[0]["params"])
+
     def update(self) -> None:
-        inside = [*self._muon.param_groups, *self._adamw.param_groups]
-        for ours, theirs in zip(self.param_groups, inside, strict=True):
+        hidden, *rest = self.param_groups
+        for parameter in hidden["params"]:
+            if parameter.grad is not None:
+                self._update(parameter, parameter.grad.flatten(1), hidden["lr"], hidden["weight_decay"])
+        for ours, theirs in zip(rest, self._adamw.param_groups, strict=True):
             theirs["lr"] = ours["lr"]
-        for parameter, matrix in self.matrices.items():
-            matrix.grad = None if parameter.grad is None else parameter.grad.reshape(matrix.shape)
-            self._share(self._muon, parameter, matrix)
-        for group in self._adamw.param_groups:
-            for parameter in group["params"]:
-                self._share(self._adamw, parameter, parameter)
-        self._muon.step()
+            for parameter in theirs["params"]:
+                self._adamw.state[parameter] = self.state[
+                    parameter
+                ]  # one state, whoever filled it: restored ones are ours
         self._adamw.step()
 
-    def _share(self, optimiser: torch.optim.Optimizer, parameter: nn.Parameter, inside: nn.Parameter) -> None:
-        """One state for both, whoever filled it: a restored one is put into ours."""
-        optimiser.state[inside] = self.state[parameter]
+    def _update(self, weight: nn.Parameter, gradient: Tensor, rate: float, weight_decay: float) -> None:
+        state = self.state[weight]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(gradient)
+        momentum = state["momentum_buffer"].lerp_(gradient, 1 - _MUON_MOMENTUM)
+        update = orthogonalise(gradient.lerp(momentum, _MUON_MOMENTUM))
+        size = 0.2 * max(update.shape) ** 0.5
+        weight.mul_(1 - rate * weight_decay).sub_(update.view_as(weight), alpha=rate * size)
 
 
-def _as_matrix(parameter: nn.Parameter) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().view(len(parameter), -1))
+def orthogonalise(matrix: Tensor) -> Tensor:
+    """U·S'·Vᵀ of U·S·Vᵀ, with singular values S' between about 0.7 and 1.2, by five Newton-Schulz iterations.
+
+    X ← a·X + (b·A + c·A²)·X with A = X·Xᵀ, from X = matrix/‖matrix‖. The coefficients are Jordan's: those of the
+    steepest start, not those that converge to 1.
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315
+    wide = matrix.shape[0] <= matrix.shape[1]
+    x = matrix if wide else matrix.T
+    x = x / x.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x if wide else x.T
 
 
 def learning_rate(recipe: Recipe, epoch: float) -> float:
