@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from spikformer.config import NetworkConfig
-from spikformer.data.augmentation import CIFAR, IMAGENET
+from spikformer.data.augmentation import CIFAR, IMAGENET, Augmentation
 from spikformer.training.recipe import Recipe
 from spikformer.training.recipes import spikformer as paper
 from spikformer.training.recipes.registry import Family, Row, rows_of
@@ -47,6 +47,34 @@ def cml_spikformer_imagenet(model: NetworkConfig) -> Recipe:
     return imagenet(model, 8 * 24)
 
 
+def small(model: NetworkConfig, data_set: str, epochs: int, image_schedule: tuple[int, ...] = ()) -> Recipe:
+    """Images sized for two CPU cores, ours: T = 1 for four fifths of the epochs, then all steps, with TET."""
+    return Recipe(
+        data_set=data_set,
+        model=model,
+        augmentation=Augmentation(
+            alternate_flip=True,
+            operations=("translate_x", "translate_y"),
+            num_operations=2,
+            operation_probability=1.0,
+            magnitude=2.0,
+            magnitude_std=1.0,
+            label_smoothing=0.1,
+        ),
+        epochs=epochs,
+        optimiser="muon",
+        learning_rate=1e-2,
+        final_learning_rate=0.0,
+        warmup_epochs=0.5,
+        loss="tet",
+        ema_decay=0.995,
+        whiten=True,
+        step_schedule=(1, 1, 1, 1, model.time_steps),
+        image_schedule=image_schedule,
+        validation_share=0.04,
+    )
+
+
 _IMAGENET: dict[str, Family] = {
     "spikingformer": imagenet,
     "cml_spikingformer": partial(imagenet, batch_size=8 * 24),
@@ -67,6 +95,9 @@ ROWS |= rows_of(
     {
         "cml_spikingformer_tiny_digits": partial(paper.digits, data_set="digits"),
         "cml_spikingformer_tiny_digits_dvs": partial(paper.digits, data_set="digits_dvs"),
-        "cml_spikingformer_small_cifar10": paper.small_cifar,
+        "cml_spikingformer_small_cifar10": partial(
+            small, data_set="cifar10", epochs=15, image_schedule=(24, 28, 32, 32)
+        ),
+        "cml_spikingformer_small_fashion_mnist": partial(small, data_set="fashion_mnist", epochs=15),
     }
 )
