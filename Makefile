@@ -24,6 +24,7 @@ help:
 	@echo "make arm       the same, then whole programs through the C library for ARM"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
 	@echo "make wasm      compile the engine for browsers: src/spikformer/page/engine.wasm"
+	@echo "make wasm-kernels  compare the kernels for browsers with the scalar ones, in Node"
 	@echo "make tsan      run the engine's threads under ThreadSanitizer"
 	@echo "make fuzz-engine  look for bytes and files that crash the engine, under sanitizers, with libFuzzer"
 	@echo "make soak      kill and resume the training command KILLS=100 times within SECONDS=1200, and compare the weights"
@@ -109,10 +110,9 @@ arm-tools:
 	       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	         g++-aarch64-linux-gnu qemu-user >/dev/null; } \
 	  || { echo "Debian's g++-aarch64-linux-gnu and qemu-user could not be installed; install them as root." >&2; exit 1; }
-neon: arm-tools
+neon: arm-tools $(NEON)/here
 	@echo "==> Comparing the NEON kernels with the scalar ones, on an emulated processor"
 	@mkdir -p $(NEON)
-	g++ $(NEON_FLAGS) $(NEON_SOURCES) -o $(NEON)/here
 	aarch64-linux-gnu-g++ $(NEON_FLAGS) -static -DSPIKFORMER_HAS_NEON $(NEON_SOURCES) kernels/isa/neon/kernels.cpp \
 	  -o $(NEON)/emulated
 	$(NEON)/here scalar > $(NEON)/here.txt
@@ -201,7 +201,7 @@ WASM_EXPORTS := malloc free $(addprefix spikformer_,load_memory free get_shape g
   new_state step free_state num_ops get_ops tap read_tap clear_taps intervene clear_interventions get_reports last_error)
 ZIG := $(BIN)/python -m ziglang
 ZIG_LIBRARY = $(shell $(BIN)/python -c "import ziglang; print(ziglang.__path__[0])")/lib
-.PHONY: wasm zig
+.PHONY: wasm wasm-kernels zig
 wasm: $(PAGE_ENGINE)
 zig: $(INSTALLED)
 	@$(BIN)/python -c "import ziglang" 2>/dev/null \
@@ -225,6 +225,20 @@ $(PAGE_ENGINE): $(WASM_OBJECTS)
 	$(ZIG) c++ $(WASM_TARGET) -O2 -mexec-model=reactor $(WASM_OBJECTS) -Wl,--max-memory=$(WASM_MEMORY) -Wl,--strip-all \
 	  $(addprefix -Wl$(,)--export=,$(WASM_EXPORTS)) -o $@
 	@chmod 644 $@
+
+# The same comparison as `make neon`, in Node.
+WASM_COMPARED := $(WASM)/core/choice.o $(WASM)/core/layer.o $(WASM)/isa/wasm/kernels.o $(WASM)/bindings/wasm/runtime.o \
+  $(filter $(WASM)/libcxxabi/% $(WASM)/unwind.o,$(WASM_OBJECTS))
+$(WASM)/compare_sets.wasm: $(wildcard tests/neon/*.[ch]pp) $(WASM_COMPARED)
+	$(ZIG) c++ $(WASM_TARGET) $(CORE_FLAGS) -O2 -DSPIKFORMER_HAS_WASM tests/neon/compare_sets.cpp $(WASM_COMPARED) -o $@
+$(NEON)/here: $(wildcard tests/neon/*.[ch]pp) $(CORE_HEADERS)
+	@mkdir -p $(@D)
+	g++ $(NEON_FLAGS) $(NEON_SOURCES) -o $@
+wasm-kernels: $(NEON)/here $(WASM)/compare_sets.wasm
+	@echo "==> Comparing the kernels for browsers, in Node, with the scalar ones of this machine"
+	@diff <($(NEON)/here scalar | grep -o 'fingerprint .*') \
+	      <(node --no-warnings tests/neon/run_wasi.mjs $(WASM)/compare_sets.wasm wasm | grep -o 'fingerprint .*') \
+	  || { echo "The kernels for browsers give other bits than the scalar ones." >&2; exit 1; }
 
 # Debian's clang, which brings libFuzzer. What it learns stays in build/fuzz-engine/corpus and files; bytes that crash the
 # engine are kept in build/fuzz-engine/finds, and `build/fuzz-engine/fuzz FILE`, or fuzz-file, runs one again.

@@ -94,6 +94,14 @@ def test_it_is_small() -> None:
     assert WASM.stat().st_size < 400_000
 
 
+@needs_node
+@needs_zig
+@pytest.mark.slow
+def test_every_kernel_has_the_bits_of_the_scalar_one() -> None:
+    """With sums that doubles round to a middle between two floats, and weights whose products overflow."""
+    subprocess.run(["make", "-s", "-o", ".venv/installed", "wasm-kernels"], cwd=REPOSITORY, check=True)
+
+
 @needs_zig
 @pytest.mark.slow
 def test_make_builds_the_same_bytes_in_another_folder(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 // Every kernel of two instruction sets on the same random inputs, bit by bit: the scalar set, and the one that is named
-// on the command line. `make neon` runs it on an emulated ARM processor.
+// on the command line. `make neon` runs it on an emulated ARM processor, `make wasm-kernels` in Node, where the set for
+// browsers is the only one: its fingerprint is compared with the scalar one's of this machine.
 #include "comparison.hpp"
 #include "draws.hpp"
 #include "maps.hpp"
@@ -87,11 +88,11 @@ void compare_stream(Comparison& compare, Draws& draws, std::size_t words, double
         return Bytes().add(sums);
     }, "words", words, "density", density);
     compare("count_spikes", [&](const Kernels& kernels) {
-        const std::size_t count = kernels.count_spikes(spikes.data(), words);
+        const std::uint64_t count = kernels.count_spikes(spikes.data(), words);
         return Bytes().add(&count, 1);
     }, "words", words, "density", density);
     compare("count_active", [&](const Kernels& kernels) {
-        const std::size_t count = kernels.count_active(counts.data() + 5, size - 5);
+        const std::uint64_t count = kernels.count_active(counts.data() + 5, size - 5);
         return Bytes().add(&count, 1);
     }, "size", size - 5, "density", density);
     compare("expand_spikes", [&](const Kernels& kernels) {
@@ -206,6 +207,12 @@ void compare_all(Comparison& compare, Draws& draws) {
         }
     }
     compare_events(compare, draws, 1024, group_steps, 1);  // up to the largest index
+    for (const std::size_t inputs : {16, 64, 192}) {
+        for (const std::uint32_t most_count : {3, 5, 15, 16, 255}) {
+            compare_hard_products(compare, draws, inputs, most_count);
+        }
+    }
+    compare_hardest_sums(compare);
     for (const std::size_t words : {1, 3, 6}) {
         compare_floats(compare, draws, 2, 2, words, 1);
         compare_floats(compare, draws, 8, 6, words, 10);

@@ -67,7 +67,10 @@ class Comparison {
 public:
     explicit Comparison(const Kernels& compared) : compared_(compared) {}
 
-    const Kernels& scalar() const { return *choose_kernels("scalar"); }
+    const Kernels& scalar() const {
+        const Kernels* scalar = choose_kernels("scalar");
+        return scalar ? *scalar : compared_;
+    }
 
     // `compute` turns a set of kernels into Bytes; `description` tells the case by names and numbers.
     template <typename Compute, typename... Part>

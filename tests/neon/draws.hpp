@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -19,10 +20,27 @@ public:
         return values;
     }
 
-    std::vector<std::uint8_t> counts(std::size_t size, double density) {
+    std::vector<std::uint8_t> counts(std::size_t size, double density, std::uint32_t most = 255) {
         std::vector<std::uint8_t> values(size);
         std::generate(values.begin(), values.end(),
-                      [&] { return static_cast<std::uint8_t>(happens(density) ? 1 + generator_() % 255 : 0); });
+                      [&] { return static_cast<std::uint8_t>(happens(density) ? 1 + generator_() % most : 0); });
+        return values;
+    }
+
+    // For sums that are hard to round: few bits, no zeros, thirds; exponents from `lowest`, of 0 for numbers too small to
+    // be normal, up to `highest`.
+    std::vector<float> hard_floats(std::size_t size, std::uint32_t lowest, std::uint32_t highest) {
+        std::vector<float> values(size);
+        std::generate(values.begin(), values.end(), [&] {
+            const std::uint32_t one = std::uint32_t{1} << generator_() % 23, other = std::uint32_t{1} << generator_() % 23;
+            const std::uint32_t kinds[] = {0, one, one | other, 0x7FFFFF, 0x7FFFFF ^ one, 0x2AAAAA, 0x2AAAAB, 0x555555};
+            const std::uint32_t exponent = lowest + static_cast<std::uint32_t>(generator_()) % (highest - lowest + 1);
+            const std::uint32_t sign = static_cast<std::uint32_t>(generator_()) & 0x80000000;
+            const std::uint32_t bits = sign | exponent << 23 | kinds[generator_() % 8];
+            float value;
+            std::memcpy(&value, &bits, sizeof value);
+            return value;
+        });
         return values;
     }
 

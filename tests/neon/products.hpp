@@ -109,8 +109,9 @@ Bytes multiply_tiles(const Kernels& kernels, const std::vector<float>& weights, 
     for (std::size_t tile = 0; tile < layer.num_tiles; ++tile) {
         multiply(layer.weights.data() + tile * num_inputs * kernels.tile, sums.data());
         for (std::size_t row = 0; row < rows; ++row) {
-            std::copy_n(sums.data() + row * kernels.tile, kernels.tile,
-                        currents.data() + row * layer.width() + tile * kernels.tile);
+            std::transform(sums.data() + row * kernels.tile, sums.data() + (row + 1) * kernels.tile,
+                           currents.data() + row * layer.width() + tile * kernels.tile,
+                           [](float sum) { return std::isnan(sum) ? NAN : sum; });  // whose bits are the machine's affair
         }
     }
     return Bytes().add(currents).add(sums, 0);
@@ -153,6 +154,69 @@ inline void compare_dense(Comparison& compare, Draws& draws, std::size_t rows, s
             kernels.dense_linear(inputs.data(), rows, num_inputs, tile, sums);
         });
     }, "rows", rows, "inputs", num_inputs, "density", density);
+}
+
+// Sums that one rounding and two would round differently, near 0, near 1 and up to where they overflow.
+inline void compare_hard_products(Comparison& compare, Draws& draws, std::size_t inputs, std::uint32_t most_count) {
+    constexpr std::size_t steps = group_steps;
+    for (const std::uint32_t lowest : {0, 1, 30, 110, 120, 200, 230}) {
+        for (const std::uint32_t range : {1, 4, 24, 30, 60}) {
+            const std::uint32_t highest = std::min(lowest + range, std::uint32_t{254});
+            const std::vector<float> weights = draws.hard_floats(num_outputs * inputs, lowest, highest);
+            const std::vector<float> pixels = draws.hard_floats(steps * inputs, 127 - range / 2, 127 + range / 2);
+            const std::vector<std::uint8_t> counts = draws.counts(steps * inputs, 0.7, most_count);
+            const List counted = list_counts(compare.scalar(), counts.data(), inputs, steps);
+            const auto describe = [&](const char* kernel, const auto& compute) {
+                compare(kernel, [&](const Kernels& kernels) {
+                    return multiply_tiles(kernels, weights, inputs, steps, [&](const float* tile, float* sums) {
+                        compute(kernels, tile, sums);
+                    });
+                }, "inputs", inputs, "counts to", most_count, "exponents from", lowest, "to", highest);
+            };
+            describe("count_linear", [&](const Kernels& kernels, const float* tile, float* sums) {
+                kernels.count_linear(counted.indices.data(), counted.values.data(), counted.ends.data(), steps, tile,
+                                     sums);
+            });
+            describe("dense_linear", [&](const Kernels& kernels, const float* tile, float* sums) {
+                kernels.dense_linear(pixels.data(), steps, inputs, tile, sums);
+            });
+        }
+    }
+}
+
+// term + factor * weight, where a double rounds the sum to a middle between two floats that it is not: by a term far below
+// a product of three and five, by a product far below a term, and among numbers too small to be normal.
+inline void compare_hardest_sums(Comparison& compare) {
+    struct Sum {
+        float term, factor, weight;
+    };
+    const Sum sums[] = {{0x1p-60f, 3, 0x1.000002p0f},         {0x1p-60f, 5, 0x1.000004p0f},
+                        {0x1p24f, 65, 0x1.F81F82p-7f},        {0x1p30f, 65, 0x1.F81F82p-1f},
+                        {0x1.000004p-127f, 0x1.000002p-75f, 0x1.FFFFFCp-76f}};
+    constexpr std::size_t inputs = 16;
+    for (const Sum& sum : sums) {
+        std::vector<float> weights(num_outputs * inputs), pixels(inputs);
+        std::vector<std::uint8_t> counts(inputs);
+        pixels[0] = counts[0] = counts[1] = 1;  // the second goes to another sum
+        pixels[2] = sum.factor;
+        counts[2] = static_cast<std::uint8_t>(sum.factor);
+        for (std::size_t output = 0; output < num_outputs; ++output) {
+            weights[output * inputs] = output % 2 ? -sum.term : sum.term;
+            weights[output * inputs + 2] = output % 4 < 2 ? sum.weight : -sum.weight;
+        }
+        const List counted = list_counts(compare.scalar(), counts.data(), inputs, 1);
+        compare("count_linear", [&](const Kernels& kernels) {
+            return multiply_tiles(kernels, weights, inputs, 1, [&](const float* tile, float* currents) {
+                kernels.count_linear(counted.indices.data(), counted.values.data(), counted.ends.data(), 1, tile,
+                                     currents);
+            });
+        }, "term", sum.term, "factor", sum.factor, "weight", sum.weight);
+        compare("dense_linear", [&](const Kernels& kernels) {
+            return multiply_tiles(kernels, weights, inputs, 1, [&](const float* tile, float* currents) {
+                kernels.dense_linear(pixels.data(), 1, inputs, tile, currents);
+            });
+        }, "term", sum.term, "factor", sum.factor, "weight", sum.weight);
+    }
 }
 
 }  // namespace spikformer::engine

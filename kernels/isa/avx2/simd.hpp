@@ -15,10 +15,16 @@ typedef float Floats __attribute__((vector_size(32), may_alias));
 
 constexpr std::size_t lanes = 8, tile = 16;
 constexpr std::size_t dense_columns = 1;
+constexpr std::size_t event_columns = tile / lanes;
+constexpr bool can_overflow_early = false;
 
 inline Floats broadcast(float x) { return _mm256_set1_ps(x); }
 
 inline Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+
+inline Floats multiply_count(float count, Floats weight, Floats sum) {
+    return multiply_add(broadcast(count), weight, sum);
+}
 
 inline std::uint32_t at_least(Floats a, Floats b) {
     return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)));

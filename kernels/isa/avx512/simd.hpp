@@ -15,12 +15,18 @@ typedef float Floats __attribute__((vector_size(64), may_alias));
 
 constexpr std::size_t lanes = 16, tile = 32;
 constexpr std::size_t dense_columns = 2;
+constexpr std::size_t event_columns = tile / lanes;
+constexpr bool can_overflow_early = false;
 
 inline Floats broadcast(float x) {
     return _mm512_set1_ps(x);  // 0 + x would be an addition, for the sake of the sign of a zero
 }
 
 inline Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+
+inline Floats multiply_count(float count, Floats weight, Floats sum) {
+    return multiply_add(broadcast(count), weight, sum);
+}
 
 inline std::uint32_t at_least(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
 
