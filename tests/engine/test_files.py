@@ -51,7 +51,7 @@ def test_what_is_read_is_what_was_written(case, saved: Path) -> None:
 
 _WITHOUT_TORCH = """
 import sys, time
-begin = time.perf_counter()
+begin = time.process_time()
 class Nothing:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in ("torch", "lightning_fabric", "kornia"):
@@ -63,7 +63,7 @@ engine = sf.load_engine(sys.argv[1])
 height, width = engine.config.image_size
 x = np.random.default_rng(0).standard_normal((2, engine.config.in_channels, height, width), dtype=np.float32)
 print(engine(x).argmax(1).tolist(), engine.step(x, engine.initial_state(2))[0].shape)
-print(time.perf_counter() - begin)
+print(time.process_time() - begin)
 """
 
 
@@ -76,7 +76,7 @@ def test_it_runs_where_torch_cannot_be_imported_and_starts_at_once(saved: Path) 
     config = sf.load_engine(saved).config
     x = np.random.default_rng(0).standard_normal((2, config.in_channels, *config.image_size), dtype=np.float32)
     assert answers == f"{sf.load_engine(saved)(x).argmax(1).tolist()} (2, 10)"
-    assert float(seconds) < 5  # a fraction of a second on a quiet machine; torch alone takes longer to load
+    assert float(seconds) < 5  # of the processor, however busy it is; torch alone takes longer to load
 
 
 def change(path: Path, target: Path, tensors: dict | None = None, metadata: dict | None = None) -> Path:
