@@ -154,7 +154,9 @@ class Recipe:
             object.__setattr__(self, name, tuple(parts))
             if parts and parts[-1] != last:
                 raise FieldError(
-                    name, f"{name} must end with what the model is evaluated at, {last}, got {shown(parts)}."
+                    name,
+                    f"{name} must end with what the model is evaluated at, {last}, got {shown(parts)}; pass another or "
+                    "an empty one.",
                 )
         for steps in {*self.step_schedule}:
             self.model.override(time_steps=steps)
