@@ -44,15 +44,15 @@ def measure_in_turns(commands: Mapping[str, Sequence[str]], seconds: float) -> l
     found: dict[str, dict[str, Any]] = {}
     for name, words in commands.items():  # one is ready before the next begins to compile
         processes[name] = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        found[name] = {"name": name} | _hear(processes[name])
+        found[name] = {"name": name} | _read_report(processes[name])
     latencies: dict[str, dict[str, list[float]]] = {name: {str(size): [] for size in BATCH_SIZES} for name in commands}
     for _ in range(ROUNDS):
         for name, process in processes.items():
             process.stdin.write(f"{seconds / ROUNDS}\n")
             process.stdin.flush()
-            told = _hear(process)
-            found[name]["peak_gb"] = told["peak_gb"]
-            for size, times in told["latencies"].items():
+            reported = _read_report(process)
+            found[name]["peak_gb"] = reported["peak_gb"]
+            for size, times in reported["latencies"].items():
                 latencies[name][size] += times
     for name, process in processes.items():
         process.communicate()  # the end of its input is the end of it
@@ -60,7 +60,7 @@ def measure_in_turns(commands: Mapping[str, Sequence[str]], seconds: float) -> l
     return list(found.values())
 
 
-def _hear(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _read_report(process: subprocess.Popen[str]) -> dict[str, Any]:
     line = process.stdout.readline()
     if not line:
         sys.exit("A contender ended before its time; what it said stands above.")

@@ -74,9 +74,9 @@ def main(seconds: int, names: list[str]) -> int:
         coverage = re.findall(r"cov: (\d+)", done.stdout)
         found = len(list(FINDS.glob(f"{name}-*")))  # of earlier runs, too: move them to tests/fuzz/finds once mended
         failed |= found > 0 or done.returncode != 0
-        told = f"{found} finds in {FINDS}" if found or not done.returncode else f"it failed, see {FOLDER}/{name}.log"
+        note = f"{found} finds in {FINDS}" if found or not done.returncode else f"it failed, see {FOLDER}/{name}.log"
         print(
-            f"{name:18} {cases[-1] if cases else '?':>9} cases  {coverage[-1] if coverage else '?':>6} edges  {told}",
+            f"{name:18} {cases[-1] if cases else '?':>9} cases  {coverage[-1] if coverage else '?':>6} edges  {note}",
             flush=True,
         )
     return int(failed)

@@ -49,8 +49,8 @@ class Browser:
         """Show a file, or what a server of ours has at an address, in a window of so many pixels."""
         address = page.absolute().as_uri() if isinstance(page, Path) else page
         screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.tell("Emulation.setDeviceMetricsOverride", **screen)
-        self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.send_command("Emulation.setDeviceMetricsOverride", **screen)
+        self.send_command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self._drain()
         self._driver.get(address)
         messages, asked = self._drain()
@@ -66,19 +66,19 @@ class Browser:
         height = self.run("return document.documentElement.scrollHeight")
         width = self.run("return document.documentElement.clientWidth")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        shot = self.tell("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        shot = self.send_command("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def print(self, path: Path) -> None:
         """The page as it comes out of a printer, on A4."""
-        paper = self.tell("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
+        paper = self.send_command("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
         path.write_bytes(base64.b64decode(paper["data"]))
 
-    def tell(self, command: str, **arguments: Any) -> Any:
+    def send_command(self, command: str, **arguments: Any) -> Any:
         """A command of Chromium's own protocol."""
         return self._driver.execute_cdp_cmd(command, arguments)
 
-    def news(self) -> tuple[list[str], list[str]]:
+    def new_messages(self) -> tuple[list[str], list[str]]:
         """Console messages and requests since the page was opened, or since the last call."""
         messages, asked = self._drain()
         return messages, [url for url in asked if not url.startswith(("data:", "blob:"))]

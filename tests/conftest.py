@@ -1,4 +1,4 @@
-"""Shared by all tests: one thread for networks this small, and a fresh seed for each, so that order is nothing."""
+"""Shared by all tests: one thread for small networks, and a fresh seed for each test, whatever their order."""
 
 import os
 import resource
@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-# Nothing of the user's is read or written; every worker has a folder of its own, which the system takes away.
+# Nothing of the user's is read or written; every worker has a folder of its own, which the system removes.
 os.environ["SPIKFORMER_CACHE"] = tempfile.mkdtemp(prefix="spikformer-tests-")
 # With AMX, some builds of oneDNN use its registers before they shaped them, and fault; bfloat16 takes AVX-512 instead.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
@@ -36,5 +36,5 @@ def _full_disk(most_bytes: int = 1000) -> Iterator[None]:
 
 @pytest.fixture
 def full_disk() -> Callable[..., AbstractContextManager[None]]:
-    """A context in which no file may have more than a kilobyte, or as many bytes as it is told."""
+    """A context in which no file may have more than a kilobyte, or as many bytes as given."""
     return _full_disk

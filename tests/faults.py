@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-FULL, BROKEN = errno.ENOSPC, errno.EIO  # every operation fails from the n-th on; the n-th alone fails
+FULL, BROKEN = errno.ENOSPC, errno.EIO  # operations starting at the n-th fail; only the n-th fails
 
 
 class Faults:

@@ -18,6 +18,7 @@ tiny = get_preset("spikformer_tiny_digits").config.override(depth=1)
 configs = {
     "adaptive": tiny.override(neuron="adaptive_lif"),
     "rational": tiny.override(neuron="rational_lif"),
+    "surrogate": tiny.override(neuron="fast_sigmoid_lif"),
     "channel": tiny.override(attention="channel"),
     "plain": get_preset("plain_digits").config,
 }
@@ -53,4 +54,4 @@ def test_the_blocks_run_and_what_they_register_works(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "layers.0.conv" in result.stdout
-    assert len(BLOCKS) == 9
+    assert len(BLOCKS) == 10

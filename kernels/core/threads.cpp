@@ -68,23 +68,23 @@ struct Threads::Crew {
 
     explicit Crew(std::size_t helpers) {
         threads.reserve(helpers);
-        [[maybe_unused]] const WithoutSignals quietly;
+        [[maybe_unused]] const WithoutSignals guard;
         try {
             for (std::size_t thread = 1; thread <= helpers; ++thread) {
                 threads.emplace_back([this, thread] { help(thread); });
             }
         } catch (const std::system_error&) {  // those that did start must be joined, now and below
-            dismiss();
+            join();
             throw std::runtime_error("The system starts no more threads; compile or load the engine with fewer.");
         } catch (const std::bad_alloc&) {
-            dismiss();
+            join();
             throw;
         }
     }
 
-    ~Crew() { dismiss(); }
+    ~Crew() { join(); }
 
-    void dismiss() {
+    void join() {
         {
             const std::lock_guard<std::mutex> lock(mutex);
             stop = true;
@@ -125,7 +125,7 @@ Threads::Threads(std::size_t count) : count_(count) {}
 
 Threads::~Threads() {
     if (crew_ && crew_->owner != process_id()) {
-        crew_.release();  // after a fork its threads do not exist here; there is nobody to wait for
+        crew_.release();  // after a fork its threads do not exist here; there is nothing to wait for
     }
 }
 

@@ -67,7 +67,7 @@ class ModelCard:
     """What the network is not for."""
     confidence: float | None = None
     """Anytime inference: an answer may end at the first step at which its likeliest class has this probability, by the
-    softmax of the mean readout so far. None: nobody has chosen one, take all steps."""
+    softmax of the mean readout so far. None: none was chosen, take all steps."""
 
     def __post_init__(self) -> None:
         check_text("architecture", self.architecture, 100)

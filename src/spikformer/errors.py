@@ -1,4 +1,4 @@
-"""Errors that a user's mistake raises, each with fields to tell it by, and how their messages show words and values.
+"""Errors that a user's mistake raises, each with fields that identify it, and how their messages show words and values.
 
 All of them are ValueErrors. Code and tests look at types and fields, people at the message: what was expected, what was
 given, what to do. All cross process borders with their fields.

@@ -26,7 +26,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class RefusedError(ValueError):
-    """A pickle asks for what its dialect does not have; `call` is the name of what it wants to call, if it is that."""
+    """A pickle uses what its dialect does not have; `call` is the name of the function, if that is a call."""
 
     def __init__(self, reason: str, call: str | None = None) -> None:
         super().__init__(reason)
@@ -34,7 +34,7 @@ class RefusedError(ValueError):
 
 
 class Name(str):
-    """Something that the pickle wants to have: its name and no more."""
+    """An object that the pickle imports: its name and no more."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Dialect:
 def read_pickle(stream: BinaryIO, dialect: Dialect) -> Any:
     """The next pickle of a stream: dicts, lists, tuples, numbers, text, and what the dialect makes of the rest.
 
-    Text comes as str whichever string type Python wrote it with, except for bytes that are no dict's keys. Damage
+    Text comes as str whichever string type Python wrote it with, except for bytes that are not keys of a dict. Damage
     raises ValueError, IndexError, KeyError, TypeError or AttributeError; anything that is not admitted RefusedError.
     """
     machine = _Machine(dialect)
@@ -161,7 +161,7 @@ class _Machine:
 
     def _admitted(self, name: str) -> Name:
         if name not in self._dialect.calls:
-            raise RefusedError(f"wants to call {name!r:.200}", name)
+            raise RefusedError(f"calls {name!r:.200}", name)
         return Name(name)
 
     def _call(self, function: Any, arguments: Any) -> Any:

@@ -109,7 +109,7 @@ def check_fields(instance: Any) -> None:
 
 
 def check_field_names(kind: type, values: Mapping[str, Any]) -> None:
-    """Raise FieldError for a name that is no field of a dataclass, with the nearest one that is."""
+    """Raise FieldError for a name that is not a field of a dataclass, and suggest the nearest."""
     known = [each.name for each in fields(kind)]
     for name in values:
         if name not in known:

@@ -179,14 +179,14 @@ def test_memory_is_a_word_for_every_operation_and_two_for_every_membrane(report:
 
 def test_it_is_a_mean_over_samples(digits: Spikformer, report: EnergyReport) -> None:
     x = frames_for(digits.config, 5)
-    told: list[int] = []
+    reported: list[int] = []
 
     def batches() -> Iterator[Tensor]:
         yield x[:2]
         yield x[2:]
 
-    streamed = measure_energy(digits, batches(), on_batch=told.append)
-    assert told == [2, 3]
+    streamed = measure_energy(digits, batches(), on_batch=reported.append)
+    assert reported == [2, 3]
     assert energies(streamed) == pytest.approx(energies(report))
     assert streamed.num_samples == report.num_samples == 5
     alone = [measure_energy(digits, [x[:1]]).energy_mj(), measure_energy(digits, [x[1:]]).energy_mj()]
@@ -214,20 +214,20 @@ def test_an_open_size_is_taken_from_the_batches() -> None:
 
 
 def test_plain_data_say_the_same(report: EnergyReport) -> None:
-    told = json.loads(json.dumps(report.to_dict()))
-    assert told["num_samples"] == 5
-    assert told["time_steps"] == 4
-    assert told["constants"] == {"mac_pj": 4.6, "ac_pj": 0.9, "weight_pj": 10.0, "membrane_pj": 10.0}
-    assert (told["runtime"], told["attention_order"]) == ("torch", "query_key_first")
-    assert told["twin"] == {"macs": report.twin_macs, "energy_mj": report.twin_energy_mj}
+    reported = json.loads(json.dumps(report.to_dict()))
+    assert reported["num_samples"] == 5
+    assert reported["time_steps"] == 4
+    assert reported["constants"] == {"mac_pj": 4.6, "ac_pj": 0.9, "weight_pj": 10.0, "membrane_pj": 10.0}
+    assert (reported["runtime"], reported["attention_order"]) == ("torch", "query_key_first")
+    assert reported["twin"] == {"macs": report.twin_macs, "energy_mj": report.twin_energy_mj}
     for convention, first_conv in CHOICES:
-        assert told["energy_mj"][convention][first_conv] == report.energy_mj(convention, first_conv)
-        assert told["operations"][convention][first_conv] == report.operations(convention, first_conv)._asdict()
-        by_layer = sum(layer["energy_pj"][convention][first_conv] for layer in told["layers"])
+        assert reported["energy_mj"][convention][first_conv] == report.energy_mj(convention, first_conv)
+        assert reported["operations"][convention][first_conv] == report.operations(convention, first_conv)._asdict()
+        by_layer = sum(layer["energy_pj"][convention][first_conv] for layer in reported["layers"])
         assert by_layer * 1e-9 == pytest.approx(report.energy_mj(convention, first_conv))
-    assert [layer["name"] for layer in told["layers"]] == [layer.name for layer in report.layers]
+    assert [layer["name"] for layer in reported["layers"]] == [layer.name for layer in report.layers]
     keys = {"name", "kind", "macs", "num_steps", "mean_input", "density", "binary", "energy_pj"}
-    assert all(layer.keys() == keys for layer in told["layers"])
+    assert all(layer.keys() == keys for layer in reported["layers"])
 
 
 def test_a_layer_it_does_not_know_is_an_error() -> None:

@@ -40,9 +40,9 @@ def test_batches_add_up_to_one(name: str) -> None:
     x = frames_for(model.config, 7)
     samples = 1 if x.ndim == 5 else 0
     pieces = [x.narrow(samples, start, size) for start, size in ((0, 3), (3, 1), (4, 3))]
-    told: list[int] = []
-    streamed = measure_firing(model, iter(pieces), told.append)
-    assert told == [3, 1, 3]
+    reported: list[int] = []
+    streamed = measure_firing(model, iter(pieces), reported.append)
+    assert reported == [3, 1, 3]
     assert_same(streamed, measure_firing(model, [x]))
     assert streamed.num_samples == 7
     assert streamed.static == (x.ndim == 4)

@@ -143,7 +143,7 @@ def test_cells_start_from_the_weights_given(story: Story) -> None:
     assert "tensors were loaded" in said["loaded"]
 
 
-def test_a_cell_that_diverges_is_marked_and_one_that_dies_is_told(story: Story) -> None:
+def test_a_cell_that_diverges_is_marked_and_one_that_dies_is_reported(story: Story) -> None:
     folder, said = story
     lines = {line.split()[0]: line for line in said["table"].splitlines() if line.startswith(("none", "random"))}
     assert lines["random"].split()[1:4] == ["1,", "1", "✗"], said["table"]

@@ -42,7 +42,7 @@ def test_ours_and_the_papers_stand_side_by_side(tmp_path: Path, capsys, monkeypa
     assert "The paper's figures are of Spikformer-4-384." in lines
 
 
-def test_large_networks_are_told_in_millijoules_and_so_is_the_paper(tmp_path: Path, capsys, monkeypatch) -> None:
+def test_large_networks_are_reported_in_millijoules_and_so_is_the_paper(tmp_path: Path, capsys, monkeypatch) -> None:
     cells = [finished("8-384", 0, 0.7, energy_mj=7.7), finished("8-768", 0, 0.74, energy_mj=21.4)]
     lines = shown(compare(tmp_path, "size", "spikformer_8_512_imagenet", "imagenet", *cells), capsys, monkeypatch)
     assert lines[1] == "Size Runs % % M M mJ % M mJ"

@@ -71,7 +71,7 @@ def test_four_classes_beside_the_weights(weights: Path, run_here) -> None:
     assert len(list(weights.parent.iterdir())) == 5
 
 
-def test_one_sample_has_the_name_itself_and_is_told(weights: Path, run_here) -> None:
+def test_one_sample_has_the_name_itself_and_is_reported(weights: Path, run_here) -> None:
     said = run_here("attention", weights, "--samples", 7, "--split", "validation")
     assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors", "best_attention.png"]
     label = DIGITS.class_names[DIGITS.validation.labels[7]]

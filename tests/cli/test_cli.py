@@ -21,7 +21,7 @@ from spikformer.models import build_model
 from spikformer.presets import get_preset
 
 
-def test_help_lists_every_verb_and_the_version_is_told(run) -> None:
+def test_help_lists_every_verb_and_the_version_is_reported(run) -> None:
     text = run("--help").stdout
     assert all(f"  {verb} " in text for verb in VERBS)
     assert run().stdout == text

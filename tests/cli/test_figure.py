@@ -54,8 +54,8 @@ def drawn_here() -> list[str]:
 def test_surrogate(run_here) -> None:
     assert run_here("figure", "surrogate").stdout == "Drew surrogate.png\n"
     assert_picture(Path("surrogate.png"))
-    told = json.loads(run_here("figure", "surrogate", "--alpha", 2, "--output", "steep.svg", "--json").stdout)
-    assert told == {"figures": ["steep.svg"]}
+    reported = json.loads(run_here("figure", "surrogate", "--alpha", 2, "--output", "steep.svg", "--json").stdout)
+    assert reported == {"figures": ["steep.svg"]}
     text = Path("steep.svg").read_text()
     assert "sigmoid" in text
     assert "arctan" in text

@@ -30,12 +30,12 @@ def test_figures_are_those_of_the_api(weights: Path, run_here) -> None:
     assert found["rates"] == {name: rates.tolist() for name, rates in firing.rates.items()}
     assert found["num_neurons"] == firing.num_neurons
     for name, seen in firing.inputs.items():
-        told = found["inputs"][name]
-        assert told["mean"] == seen.mean.tolist()
-        assert told["density"] == seen.density.tolist()
-        assert told["histogram"] == seen.histogram.tolist()
-        assert told["num_fractions"] == seen.num_fractions.tolist()
-        assert told["binary"] == seen.binary
+        reported = found["inputs"][name]
+        assert reported["mean"] == seen.mean.tolist()
+        assert reported["density"] == seen.density.tolist()
+        assert reported["histogram"] == seen.histogram.tolist()
+        assert reported["num_fractions"] == seen.num_fractions.tolist()
+        assert reported["binary"] == seen.binary
     assert found["inputs"].keys() == firing.inputs.keys()
     query = firing.attentions["blocks.1.attention"].rates["Q"].tolist()
     assert found["attention"]["blocks.1.attention"]["Q"] == query

@@ -45,7 +45,7 @@ def test_events_come_with_time_first() -> None:
     assert torch.equal(x[:, 1], torch.as_tensor(data.train[1]).float())
 
 
-def test_a_split_that_is_not_there_is_told() -> None:
+def test_a_split_that_is_not_there_is_reported() -> None:
     data = open_dataset("digits")
     with unknown_name("split", "val", "train", "validation", "test"):
         data.split("val")

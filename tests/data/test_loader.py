@@ -151,7 +151,7 @@ def test_an_epoch_can_go_on_in_its_middle() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_bad_samples_in_training_are_replaced_told_once_and_counted(
+def test_bad_samples_in_training_are_replaced_reported_once_and_counted(
     workers: int, photographs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = open_dataset("image_folder", photographs, size=(16, 16), validation_share=0)

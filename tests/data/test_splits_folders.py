@@ -80,7 +80,7 @@ def test_endings_in_any_case_and_links(tmp_path: Path) -> None:
     (tmp_path / "train/cat/gone.jpeg").symlink_to(tmp_path / "nowhere")
     (tmp_path / "val").symlink_to(tmp_path / "train")
     folder = scan_folder(tmp_path)
-    assert len(folder.splits["train"].paths) == 6, "the one that leads nowhere is told when it is read"
+    assert len(folder.splits["train"].paths) == 6, "the one that leads nowhere is reported when it is read"
     assert len(folder.splits["validation"].paths) == 6
 
 
@@ -135,7 +135,7 @@ def test_folders_that_are_no_split_are_named(tmp_path: Path, caplog: pytest.LogC
     assert caplog.messages == [f"{tmp_path}: extra is not the name of a split and is left out."]
 
 
-def test_all_empty_classes_are_told(tmp_path: Path) -> None:
+def test_all_empty_classes_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DamagedFilesError) as damage:
         scan_folder(make(tmp_path, "train/a/", "train/b/1.jpg", "val/c/"))
     assert [error.path.name for error in damage.value.errors] == ["a", "c"]

@@ -83,7 +83,7 @@ def test_links_are_left_out(tmp_path: Path) -> None:
 
 
 @PACKERS
-def test_damage_leaves_nothing_and_is_told(pack, tmp_path: Path) -> None:
+def test_damage_leaves_nothing_and_is_reported(pack, tmp_path: Path) -> None:
     archive = pack(tmp_path / "archive", {f"{n}.bin": bytes([n]) * 50_000 for n in range(20)})
     whole = archive.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"", b"garbage", whole[:40] + b"\xff" * 40 + whole[80:]):
@@ -153,7 +153,7 @@ def test_any_bytes_are_rejected_with_a_message(tmp_path: Path, content: bytes, m
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     archive = zipped(tmp_path / "archive", FILES)
     with mistake(OSError, archive, os.strerror(errno.ENOTDIR)):
         unpack(archive, archive / "out", (".bin",))

@@ -1,4 +1,4 @@
-"""Small networks with life in them, and what they answer."""
+"""Small networks that fire, with inputs for them, and the kernels of each instruction set."""
 
 from collections.abc import Callable
 

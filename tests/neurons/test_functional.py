@@ -1,9 +1,13 @@
 """Step functions against the paper's equations, worked by hand; surrogates against the derivative they claim."""
 
+from typing import get_args
+
 import pytest
 import torch
 
+from spikformer.config import Surrogate
 from spikformer.neurons import if_step, lif_step, spike, surrogate_gradient
+from spikformer.neurons.functional import smooth_step
 
 pytestmark = pytest.mark.core
 
@@ -75,8 +79,8 @@ def test_arctan_gradient_is_the_derivative_of_the_arctangent() -> None:
     assert torch.allclose(surrogate_gradient("arctan", X, 2.0), expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("surrogate", ["sigmoid", "arctan"])
-def test_spike_is_a_step_forward_and_a_surrogate_backward(surrogate: str) -> None:
+@pytest.mark.parametrize("surrogate", get_args(Surrogate))
+def test_spike_is_a_step_forward_and_a_surrogate_backward(surrogate: Surrogate) -> None:
     x = torch.tensor([-1.0, -1e-9, 0.0, 1e-9, 2.0], dtype=torch.float64, requires_grad=True)
     spikes = spike(x, surrogate, 4.0)
     assert spikes.tolist() == [0, 0, 1, 1, 1]
@@ -88,3 +92,17 @@ def test_a_surrogate_of_ones_own_is_the_gradient() -> None:
     x = X.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(spike(x, lambda distance: 1 / (1 + distance.abs())).sum(), x)
     assert torch.allclose(gradient, 1 / (1 + X.abs()), rtol=1e-14)
+
+
+@pytest.mark.parametrize("surrogate", get_args(Surrogate))
+@pytest.mark.parametrize("alpha", [0.5, 4.0])
+def test_the_gradient_is_the_slope_of_the_smooth_step(surrogate: Surrogate, alpha: float) -> None:
+    x = torch.linspace(-3, 3, 41, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(smooth_step(surrogate, x, alpha).sum(), x)
+    torch.testing.assert_close(slope, surrogate_gradient(surrogate, x, alpha).detach())
+
+
+@pytest.mark.parametrize("surrogate", get_args(Surrogate))
+def test_the_smooth_step_is_a_step_from_0_to_1(surrogate: Surrogate) -> None:
+    x = torch.tensor([-1e9, 0.0, 1e9], dtype=torch.float64)
+    torch.testing.assert_close(smooth_step(surrogate, x, 4.0), torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64))

@@ -1,6 +1,7 @@
 """The backward pass by hand against autograd, and the native core against its readable twin."""
 
 from dataclasses import fields
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tests.mistakes import field_error, mistake
 
 from spikformer import _native
+from spikformer.config import Surrogate
 from spikformer.neurons import IF, LIF, PLIF, Dynamics, SpikingNeuron, native, reference, surrogate_gradient
 from spikformer.runs.checks import run_by_steps
 
@@ -109,7 +111,7 @@ dynamics = st.builds(
     leaky=st.booleans(),
     v_threshold=st.sampled_from([0.5, 1.0]),
     v_reset=st.sampled_from([0.0, -0.25, 0.125]),
-    surrogate=st.sampled_from(["sigmoid", "arctan"]),
+    surrogate=st.sampled_from(get_args(Surrogate)),
     alpha=st.sampled_from([1.0, 4.0]),
 )
 

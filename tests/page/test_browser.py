@@ -32,7 +32,7 @@ def test_it_is_quiet_asks_for_nothing_and_fits(browser: Browser, digits_page: Pa
         "return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)"
     )
     assert browser.run(outside + ".filter(e => !e.closest('.unseen')).map(e => e.id || e.tagName)") == []
-    assert browser.news() == ([], [])
+    assert browser.new_messages() == ([], [])
 
 
 def test_a_sample_of_the_gallery_is_answered_as_in_python(browser: Browser, digits_page: Path) -> None:
@@ -57,10 +57,10 @@ def test_drawing_with_a_pointer_and_clearing(browser: Browser, digits_page: Path
     box = browser.run("const b = pad.getBoundingClientRect(); return [b.left, b.top, b.width]")
     left, top, side = box
     at = lambda x, y: {"x": left + x * side, "y": top + y * side, "button": "left", "buttons": 1, "clickCount": 1}  # noqa: E731
-    browser.tell("Input.dispatchMouseEvent", type="mousePressed", **at(0.5, 0.15))
+    browser.send_command("Input.dispatchMouseEvent", type="mousePressed", **at(0.5, 0.15))
     for step in range(1, 15):
-        browser.tell("Input.dispatchMouseEvent", type="mouseMoved", **at(0.5, 0.15 + 0.05 * step))
-    browser.tell("Input.dispatchMouseEvent", type="mouseReleased", **at(0.5, 0.85))
+        browser.send_command("Input.dispatchMouseEvent", type="mouseMoved", **at(0.5, 0.15 + 0.05 * step))
+    browser.send_command("Input.dispatchMouseEvent", type="mouseReleased", **at(0.5, 0.85))
     wait(browser, "return window.spikformer.sample.name === 'a drawing'")
     time.sleep(0.2)
     drawn = np.array(browser.run(NUMBERS)["bytes"]).reshape(8, 8)
@@ -149,7 +149,7 @@ def test_a_link_brings_the_same_state_back(browser: Browser, digits_page: Path) 
 @pytest.mark.slow
 def test_pictures_of_panels_and_the_numbers_can_be_saved(browser: Browser, digits_page: Path, tmp_path: Path) -> None:
     opened(browser, digits_page)
-    browser.tell("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.send_command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     names = browser.run("return [...document.querySelectorAll('button.save')].map(each => each.dataset.panel)")
     assert names == browser.run("return [...document.querySelectorAll('main section')].map(each => each.id)")
     for name in names:

@@ -23,8 +23,8 @@ def test_drawing_with_keys(browser: Browser, digits_page: Path) -> None:
 
 def test_every_control_has_a_name_and_can_be_reached_by_keys(browser: Browser, digits_page: Path) -> None:
     opened(browser, digits_page)
-    browser.tell("Accessibility.enable")
-    nodes = browser.tell("Accessibility.getFullAXTree")["nodes"]
+    browser.send_command("Accessibility.enable")
+    nodes = browser.send_command("Accessibility.getFullAXTree")["nodes"]
     roles = {
         "button",
         "slider",

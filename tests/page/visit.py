@@ -47,7 +47,9 @@ def press(browser: Browser, key: str, times: int = 1) -> None:
     for _ in range(times):
         for kind in ("rawKeyDown", "keyUp"):
             code = {" ": "Space"}.get(key, key)
-            browser.tell("Input.dispatchKeyEvent", type=kind, key=key, code=code, windowsVirtualKeyCode=codes[key])
+            browser.send_command(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=code, windowsVirtualKeyCode=codes[key]
+            )
 
 
 def drop(browser: Browser, name: str, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What tests of run folders share."""
+"""A recipe, data, rows of metrics and states for tests of run folders."""
 
 import os
 from pathlib import Path

@@ -52,7 +52,7 @@ def test_samples_that_cannot_be_read_are_passed_over() -> None:
     assert choose_samples(data, "test", 100) == [6, 8, 7, 9]
 
 
-def test_what_is_told_of_a_sample(model: SpikingNetwork) -> None:
+def test_what_is_reported_of_a_sample(model: SpikingNetwork) -> None:
     watched = list(watch_samples(model, DIGITS, "test", [4, 2]))
     with torch.no_grad():
         shares = model.eval()(DIGITS.prepare(np.stack([DIGITS.test[4], DIGITS.test[2]]))).softmax(1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.mistakes import file_error
 
-from spikformer.runs.ablation import share
+from spikformer.runs.ablation import cell_resources
 from spikformer.runs.process import FolderLock, stop_on_signal
 
 HOLD = """
@@ -60,17 +60,17 @@ def test_processors_are_shared_unless_the_user_decided(monkeypatch: pytest.Monke
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert share(0, 1) == (None, None)
-    assert share(0, 3)[0] == 2
-    assert share(0, 9)[0] == 1
+    assert cell_resources(0, 1) == (None, None)
+    assert cell_resources(0, 3)[0] == 2
+    assert cell_resources(0, 9)[0] == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert share(0, 3)[0] is None
+    assert cell_resources(0, 3)[0] is None
 
 
 def test_each_cell_has_one_of_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    assert [share(slot, 3)[1] for slot in range(3)] == ["3", "5", "3"]
-    assert share(0, 1)[1] is None, "one cell at a time has them all"
+    assert [cell_resources(slot, 3)[1] for slot in range(3)] == ["3", "5", "3"]
+    assert cell_resources(0, 1)[1] is None, "one cell at a time has them all"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -1,4 +1,4 @@
-"""The recipes are the paper's, number by number, as FACTS' table of them has it."""
+"""The recipes are the paper's, number by number."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Weights of another model as a start: what fits is taken, and what does not is told."""
+"""Weights of another model as a start: what fits is taken, and what does not is reported."""
 
 from dataclasses import replace
 

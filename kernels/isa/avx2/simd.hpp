@@ -1,4 +1,4 @@
-// AVX2 with FMA: eight floats. What the functions compute is said in scalar/simd.hpp.
+// AVX2 with FMA: eight floats. What the functions compute: see scalar/simd.hpp.
 #pragma once
 
 #define SPIKFORMER_SET avx2

@@ -1,4 +1,4 @@
-// AVX-512 (F, BW, DQ, VL): sixteen floats, masks, 64 bytes. What the functions compute is said in scalar/simd.hpp and
+// AVX-512 (F, BW, DQ, VL): sixteen floats, masks, 64 bytes. What the functions compute: see scalar/simd.hpp and
 // portable.hpp.
 #pragma once
 

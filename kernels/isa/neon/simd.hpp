@@ -1,4 +1,4 @@
-// NEON of 64-bit ARM: four floats. What the functions compute is said in scalar/simd.hpp.
+// NEON of 64-bit ARM: four floats. What the functions compute: see scalar/simd.hpp.
 #pragma once
 
 #define SPIKFORMER_SET neon

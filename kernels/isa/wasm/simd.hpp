@@ -1,4 +1,4 @@
-// SIMD128 of WebAssembly: four floats. What the functions compute is said in scalar/simd.hpp.
+// SIMD128 of WebAssembly: four floats. What the functions compute: see scalar/simd.hpp.
 #pragma once
 
 #define SPIKFORMER_SET wasm

@@ -79,7 +79,7 @@ def check_grid(word: str) -> Grid:
 
 
 def varied_fields(grid: Grid, *, events: bool = False) -> tuple[str, ...]:
-    """Fields of a ModelConfig that a grid sets itself, so that nobody else may."""
+    """Fields of a ModelConfig that a grid sets itself, and that may not be overridden."""
     return () if events and grid == "time_steps" else _VARIED[grid]
 
 

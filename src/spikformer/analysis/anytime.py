@@ -1,4 +1,4 @@
-"""Anytime inference over a whole split: who leaves after which step, and which confidence is worth asking for.
+"""Anytime inference over a whole split: which samples leave after which step, and which confidence to choose.
 
 All of it follows from two arrays [T, N]: how sure a network is of its answer after each step, and whether it is right.
 """
@@ -36,7 +36,7 @@ class MeasuredExit:
     single_ms: float
     """Milliseconds of the engine for a sample on its own."""
     batch_ms: float
-    """The same for one of a batch; how large it is says `AnytimeReport.batch_size`."""
+    """The same for one of a batch of `AnytimeReport.batch_size`."""
     paper_energy_mj: float
     strict_energy_mj: float
     """Energy of the steps taken, by two conventions; the first convolution counts at every step."""

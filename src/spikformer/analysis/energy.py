@@ -249,7 +249,7 @@ def _weighted(layer: LayerOperations, firing: FiringReport) -> Layer:
     """A convolution or linear layer: one product, of what enters it with its weights."""
     seen = firing.inputs[layer.name]
     is_first = layer.name == next(iter(firing.inputs))
-    reads_membranes = layer.kind == "conv" and bool(seen.num_fractions.any())  # whose mean is no firing rate
+    reads_membranes = layer.kind == "conv" and bool(seen.num_fractions.any())  # whose mean is not a firing rate
     product = Product(layer.macs, float(seen.density.mean()), float(seen.ones.mean()), seen.binary)
     return Layer(
         name=layer.name,

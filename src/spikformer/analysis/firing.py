@@ -269,13 +269,13 @@ def _watch_input(name: str, report: FiringReport) -> Callable[..., None]:
 
 
 def _first(report: FiringReport, name: str) -> str:
-    """The first layer to run; on the first batch it is the one that asks."""
+    """The first layer to run; on the first batch, the layer `name` if none ran before it."""
     return next(iter(report.inputs), name)
 
 
 def _watch_output(name: str, report: FiringReport) -> Callable[..., None]:
     def hook(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, Tensor]) -> None:
-        # Of a neuron that takes the samples of a batch for steps, T·B of them: `BatchSequenceLinear`.
+        # Of a neuron that treats the samples of a batch as steps, T·B of them: `BatchSequenceLinear`.
         _add(report.outputs, name, LayerInput.of(spikes_in(output).unflatten(0, (report.time_steps, -1))))
 
     return hook

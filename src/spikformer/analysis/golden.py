@@ -4,7 +4,7 @@ A recording holds input, weights, logits, spike counts, loss and gradients. In a
 three variants are at its top, those of other networks at its top or in `family`. Of these, the package has seven, of
 most other architectures, without the gradients of most matrices, made from a folder of whole ones by
 
-    python -c "from spikformer.analysis.golden import shorten; shorten('../shared/golden')"
+    python -c "from spikformer.analysis.golden import shorten; shorten('FOLDER')"
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Golden:
     state: dict[str, Tensor]
     num_heads: int | None
     time_steps: int
-    untold: dict[str, Any]
-    """Further fields that no weight tells: how blocks of SEW networks join."""
+    extra_fields: dict[str, Any]
+    """Fields of the config that weights do not determine: how blocks of SEW networks join."""
     input: Tensor
     target: Tensor
     eval_logits: Tensor
@@ -92,13 +92,13 @@ class Golden:
     gradients: dict[str, Tensor]
     spike_counts: dict[str, tuple[int, int]]
     shortened: bool = False
-    """Whether `gradients` are only `telling` ones."""
+    """Whether `gradients` are those of `kept_gradients` alone."""
 
     def model(self) -> SpikingNetwork:
-        told: dict[str, Any] = {"num_heads": self.num_heads, "time_steps": self.time_steps, **self.untold}
+        known: dict[str, Any] = {"num_heads": self.num_heads, "time_steps": self.time_steps, **self.extra_fields}
         if self.variant in FAMILY:
-            told |= {"preset": FAMILY[self.variant], "image_size": tuple(self.input.shape[-2:])}
-        return from_official(self.state, batch_leak=self.variant in WITH_BATCH_LEAK, **told)
+            known |= {"preset": FAMILY[self.variant], "image_size": tuple(self.input.shape[-2:])}
+        return from_official(self.state, batch_leak=self.variant in WITH_BATCH_LEAK, **known)
 
     def logits(self, model: SpikingNetwork) -> Tensor:
         """What the authors' network returns: logits [B, K], or those of every step [T, B, K] where it was TET's."""
@@ -112,8 +112,8 @@ class Golden:
         return (1 - _TET_WEIGHT) * cross_entropy + _TET_WEIGHT * (logits - _TET_TARGET).square().mean()
 
 
-def telling(gradients: Mapping[str, Tensor], in_channels: int) -> dict[str, Tensor]:
-    """Those of vectors and of the convolution that reads pixels, which is at the end of the whole chain."""
+def kept_gradients(gradients: Mapping[str, Tensor], in_channels: int) -> dict[str, Tensor]:
+    """Those of vectors, and of the convolution that reads pixels: backward passes of all other layers lead to it."""
     return {name: x for name, x in gradients.items() if x.ndim < 2 or (x.ndim == 4 and x.shape[1] == in_channels)}
 
 
@@ -142,7 +142,7 @@ def shorten(source: str | os.PathLike[str], target: Path = GOLDEN_FOLDER) -> Non
     for name in IN_PACKAGE:
         metadata, tensors = read_safetensors(_path(name, Path(source)))
         gradients = {key: x for key, x in tensors.items() if key.startswith("grad.")}
-        kept = telling(gradients, in_channels=tensors["input"].shape[-3])
+        kept = kept_gradients(gradients, in_channels=tensors["input"].shape[-3])
         left = {key: x for key, x in tensors.items() if key not in gradients or key in kept}
         metadata[_SHORTENED] = "gradients of vectors and of the first convolution"
         path = target / "family" / f"{name}.safetensors"
@@ -166,7 +166,7 @@ def _parse(variant: str, metadata: dict[str, str], tensors: dict[str, Tensor]) -
         state=state,
         num_heads=sizes.get("h"),
         time_steps=sizes["T"],
-        untold={"join": sizes["cnf"].lower()} if "cnf" in sizes else {},
+        extra_fields={"join": sizes["cnf"].lower()} if "cnf" in sizes else {},
         input=x.transpose(0, 1) if x.ndim == 5 else x,  # Official: event frames are [B, T, C, H, W]
         target=tensors["target"],
         eval_logits=tensors["eval_logits"],

@@ -194,7 +194,7 @@ def _imagenet_rows() -> list[PublishedFigure]:
 def _baseline_rows() -> list[PublishedFigure]:
     """Tab. 2: SEW-ResNet. Its first convolution is in the power once, where that of Spikformer is in it T times.
 
-    A rate above the mean of a layer's spikes is no contradiction: where spikes are summed, the inputs are integers.
+    A rate above the mean of a layer's spikes is not a contradiction: where spikes are summed, the inputs are integers.
     """
     rows = []
     for name, paper in BASELINE.items():

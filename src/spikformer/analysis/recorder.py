@@ -95,8 +95,7 @@ class Record:
     currents: dict[str, Tensor] = field(default_factory=dict)
     """What each neuron layer was driven by, [T, B, …]."""
     products: dict[str, Tensor] = field(default_factory=dict)
-    """Q Kᵀ V · s of each attention layer, [T, B, N, D], before its neuron."""
-    """Or what stands for it, such as Σ K ⊙ V."""
+    """Q Kᵀ V · s of each attention layer, [T, B, N, D], or what replaces it, such as Σ K ⊙ V; before its neuron."""
     attentions: dict[str, AttentionRecord] = field(default_factory=dict)
     """Of layers whose tokens look at each other by Q Kᵀ."""
     masks: dict[str, MaskRecord] = field(default_factory=dict)

@@ -54,7 +54,7 @@ def specimen(config: NetworkConfig, dtype: torch.dtype = torch.float64, seed: in
 
 
 def _adds_to_a_membrane(unit: nn.Module) -> TypeGuard[ConvNorm | LinearNorm]:
-    """Whether what a unit's norm returns is no neuron's of its own."""
+    """Whether a unit's norm returns a membrane to add to, instead of the current of a neuron of its own."""
     return isinstance(unit, ConvNorm | LinearNorm) and not isinstance(unit, SpikingConv | SpikingLinear)
 
 

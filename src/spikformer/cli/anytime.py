@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import bar, check_least, print_table, say
+from spikformer.cli.console import bar, check_least, plain_table, print_table, say
 from spikformer.errors import SILENT
 from spikformer.weights import is_read_only
 
@@ -88,7 +88,7 @@ def run(options: Options) -> int:
 
 def _table(report: AnytimeReport) -> Table:
     """A row for each confidence on the test split, the chosen one marked, all steps last; shares are of all steps."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Confidence", no_wrap=True)
     headings = ("Accuracy", "Mean steps", "Leaving after each step", "ms, batch 1", f"ms, batch {report.batch_size}")
     for heading in (*headings, "paper µJ", "strict µJ"):

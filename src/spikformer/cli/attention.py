@@ -33,7 +33,7 @@ class Options:
     split: Split = "test"
     """Which split of the data."""
     samples: tuple[int, ...] = ()
-    """Places of samples in the split, counted from 0; by default four of different classes."""
+    """Indices of samples in the split, counted from 0; by default four of different classes."""
     files: tuple[Path, ...] = ()
     """Pictures or recordings to look at, instead of samples."""
     block: int | None = None

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.table import Table
 
-from spikformer.cli.console import bar, cell, print_table, say
+from spikformer.cli.console import bar, cell, plain_table, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.engine import OpProfile
@@ -59,7 +58,7 @@ def run(options: Options) -> int:
 
 
 def _show(how: str, threads: int, speeds: list[Speed]) -> None:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for heading in ("Batch", "Images/s", "Fastest ms", "Median", "90 %", "99 %", "Calls"):
         table.add_column(heading, justify="right")
     for speed in speeds:
@@ -82,7 +81,7 @@ def _show_layers(layers: list[OpProfile], batch_size: int, thresholds: list[floa
         f"One batch of {batch_size}, layer by layer; Q, K and V share a line. On this machine, products are dense "
         f"above a density of {window:.0%} (3×3 windows over spikes), {spikes:.0%} (spikes) and {counts:.0%} (counts)."
     )
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Layer")
     for heading in ("Input density", "Listing ms", "Product ms", "Computed densely"):
         table.add_column(heading, justify="right")

@@ -76,6 +76,11 @@ def say(line: str, *, stderr: bool = False) -> None:
     Terminal(stderr=stderr).print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
+def plain_table(*, show_footer: bool = False) -> Table:
+    """A table without lines, as all verbs print theirs."""
+    return Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_footer=show_footer)
+
+
 def print_table(table: Table) -> None:
     """As wide as it is: a narrow terminal may break its lines, but nothing is cut off."""
     terminal = Terminal()

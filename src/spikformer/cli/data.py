@@ -21,7 +21,7 @@ import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from spikformer.cli.console import Terminal, cell, check_least, print_table, say
+from spikformer.cli.console import Terminal, cell, check_least, plain_table, print_table, say
 from spikformer.validation import Split
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _verdict(found: DataCheck) -> str:
 
 
 def _counts_table(class_names: tuple[str, ...], counts: dict[str, list[int]]) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_footer=True)
+    table = plain_table(show_footer=True)
     table.add_column("Class", "in all", no_wrap=True)
     for split, numbers in counts.items():
         table.add_column(split, f"{sum(numbers)}", justify="right", no_wrap=True)

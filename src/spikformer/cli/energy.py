@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import Measured, bar, print_table, say
+from spikformer.cli.console import Measured, bar, plain_table, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.analysis.energy import EnergyReport, FirstConv
@@ -85,7 +85,7 @@ def _layer_table(report: EnergyReport) -> Table:
     """Energy in nanojoules, which suits a layer."""
     from spikformer.analysis.energy import CONVENTIONS
 
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Layer", no_wrap=True)
     for title in ("MACs a step", "Mean input", "Not zero", "Input", *(f"{name} nJ" for name in CONVENTIONS)):
         table.add_column(title, justify="right")
@@ -105,7 +105,7 @@ def _layer_table(report: EnergyReport) -> Table:
 def _total_table(report: EnergyReport, *, memory: bool) -> Table:
     from spikformer.analysis.energy import CONVENTIONS
 
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Convention")
     for title in ("First conv", "MACs", "ACs", "Energy µJ", "ANN/SNN energy", *(["with memory µJ"] if memory else [])):
         table.add_column(title, justify="right")
@@ -165,7 +165,7 @@ def _show_published(options: Options) -> int:
     if options.json:
         print(json.dumps([asdict(figure) | {"agrees": figure.agrees} for figure in figures]))
         return 0
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for title in ("Where", "What", "Printed", "Ours", "", "Counted as"):
         table.add_column(title, justify="right" if title in ("Printed", "Ours") else "left")
     for figure in figures:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.table import Table
 
-from spikformer.cli.console import bar, cell, check_least, print_table, say
+from spikformer.cli.console import bar, cell, check_least, plain_table, print_table, say
 from spikformer.errors import SILENT
 from spikformer.validation import Accelerator, Split
 
@@ -85,7 +84,7 @@ def run(options: Options) -> int:
 
 
 def _show(found: Evaluation, data: DataSet, figure: Path) -> None:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Class", no_wrap=True)
     table.add_column("Samples", justify="right")
     table.add_column("Correct", justify="right")

@@ -84,7 +84,7 @@ class _OneSample:
     split: Split = "test"
     """Which split of the data."""
     sample: int = 0
-    """Its place in the split, counted from 0."""
+    """Its index in the split, counted from 0."""
     file: Path | None = None
     """A picture or recording, instead of a sample."""
 

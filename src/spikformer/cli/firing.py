@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from spikformer.cli.console import Measured, bar, print_table, say
+from spikformer.cli.console import Measured, bar, plain_table, print_table, say
 
 if TYPE_CHECKING:
     from spikformer.analysis.firing import FiringReport
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
 
 
 def _table(firing: FiringReport) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Neurons", no_wrap=True)
     table.add_column("Number", justify="right")
     table.add_column("Rate", justify="right")

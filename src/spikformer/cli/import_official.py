@@ -48,7 +48,7 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.runs.trained import import_weights
 
-    untold: dict[str, Any] = {} if options.join is None else {"join": options.join}
+    extra_fields: dict[str, Any] = {} if options.join is None else {"join": options.join}
     model, output = import_weights(
         options.source,
         options.output,
@@ -59,7 +59,7 @@ def run(options: Options) -> int:
         time_steps=options.time_steps,
         image_size=options.image_size,
         batch_leak=options.batch_leak,
-        **untold,
+        **extra_fields,
     )
     parameters = sum(parameter.numel() for parameter in model.parameters())
     if options.json:

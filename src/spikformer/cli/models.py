@@ -13,9 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import tyro
-from rich.table import Table
 
-from spikformer.cli.console import print_table
+from spikformer.cli.console import plain_table, print_table
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def run(options: Options) -> int:
     if options.json:
         print(json.dumps(rows))
         return 0
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("Model", no_wrap=True)
     for title in ("Params", "Image", "Tokens", "T", "Paper", "Energy"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -93,7 +92,7 @@ def _list_recipes(options: Options) -> int:
     if options.json:
         print(json.dumps(rows))
         return 0
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for title in ("Recipe", "Data set", "Epochs", "Batch", "About"):
         table.add_column(title, justify="right" if title in ("Epochs", "Batch") else "left", no_wrap=title != "About")
     for row in rows:
@@ -112,7 +111,7 @@ def _list_weights(options: Options) -> int:
         rows = ({"name": each.name, "bytes": each.num_bytes, **each.card.to_dict()} for each in shipped)
         print(json.dumps(list(rows)))
         return 0
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for title in ("Weights", "Architecture", "Data set"):
         table.add_column(title, no_wrap=True)
     for title in ("Params", "T", "Accuracy", "Energy", "Engine", "Size"):

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.table import Table
 
-from spikformer.cli.console import cell, check_least, print_table, say
+from spikformer.cli.console import cell, check_least, plain_table, print_table, say
 from spikformer.errors import SILENT
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def run(options: Options) -> int:
 
 
 def _show(answers: list[FileAnswer], top: int) -> None:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("File")
     answered = [answer for answer in answers if answer.error is None]
     num_columns = min(top, max((max(1, len(answer.classes)) for answer in answered), default=0))

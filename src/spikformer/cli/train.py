@@ -18,9 +18,8 @@ from typing import Annotated, Any
 import torch
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from spikformer.cli.console import Terminal, cell, one_line, parse_options, print_table, say
+from spikformer.cli.console import Terminal, cell, one_line, parse_options, plain_table, print_table, say
 from spikformer.errors import SILENT, FieldError
 from spikformer.runs.folder import Run
 from spikformer.runs.process import keep_freed_memory, resident_bytes, stop_on_signal
@@ -172,7 +171,7 @@ def run(command: Command) -> int:
 def _print_results(run: Run, end: Finished) -> None:
     """Last and best epoch side by side."""
     results = end.results
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for title in ("", "Epoch", "Train loss", "Validation", "Test", "Weights"):
         table.add_column(title, justify="left" if title in ("", "Weights") else "right")
     for which, kept, path in (("last", results.last, run.last), ("best", results.best, run.best)):

@@ -34,7 +34,7 @@ class Options:
 def run(options: Options) -> int:
     from spikformer.runs.verify import verify
 
-    logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are no news here
+    logging.getLogger("spikformer").setLevel(logging.ERROR)  # dropped tensors are expected here
     with Progress(
         TextColumn("Checking"), BarColumn(), console=Terminal(stderr=True), transient=True, disable=options.json
     ) as progress:

@@ -78,7 +78,7 @@ class NetworkConfig:
     surrogate: Surrogate = choice("sigmoid", get_args(Surrogate))
     surrogate_alpha: float = number(4.0, above=0)
     detach_reset: bool = flag(True)
-    """Whether the backward pass takes the spike in the reset for a constant."""
+    """Whether the backward pass treats the spike in the reset as a constant."""
 
     ADDED: ClassVar[Mapping[str, Any]] = {"detach_reset": True}
     """Fields that files of earlier releases lack, and what their networks did."""

@@ -119,7 +119,7 @@ _CIFAR10DVS = Source(
     ),
 )
 
-# Box wants a browser.
+# Box needs a browser.
 _DVS128 = Source(
     "dvs128",
     "https://ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8/folder/50167556794",

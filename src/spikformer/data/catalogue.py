@@ -107,7 +107,7 @@ def open_for_model(
     validation_share: float | None = None,
     preprocessing: Preprocessing | None = None,
 ) -> DataSet:
-    """A data set in the form that a model wants: its image size, and for events its number of time steps.
+    """A data set in the form that a model needs: its image size, and for events its number of time steps.
 
     With the `preprocessing` of the model's card, samples are made as in its training.
     """

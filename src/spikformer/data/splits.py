@@ -223,7 +223,7 @@ def scan_classes(folder: Path, kind: Kind) -> dict[str, list[str]]:
     classes = dict(zip(names, read_each(partial(scan_class, folder / name, kind) for name in names), strict=True))
     if not classes:
         loose = sum(map(kind.counts, visible))
-        what = f"{loose} {kind.name}, but no folders to tell their classes" if loose else f"no {kind.name}"
+        what = f"{loose} {kind.name}, but no folders that name their classes" if loose else f"no {kind.name}"
         raise FileError(folder, f"holds {what}; expected {folder.name}/<class>/*.", "unfit" if loose else "empty")
     return classes
 

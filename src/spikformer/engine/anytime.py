@@ -1,4 +1,4 @@
-"""Anytime inference: step after step, samples whose answer is sure leave the batch, and the rest go on.
+"""Anytime inference: step after step, samples whose answer is sure leave the batch, and the rest continue.
 
 A sample is sure when the softmax of its mean readout so far gives one class at least the wanted confidence. Needs no
 torch: engines and networks are both given as functions of one step.
@@ -64,20 +64,20 @@ def answer_anytime(
     sums = np.zeros((count, len(resting)))
     num_steps = np.full(count, time_steps)
     silent = np.ones(count, bool)
-    going, state = np.arange(count), None
+    active, state = np.arange(count), None
     for number in range(time_steps):
-        frame = np.ascontiguousarray((frames if static else frames[number])[going])
+        frame = np.ascontiguousarray((frames if static else frames[number])[active])
         state = stepper.start(frame) if state is None else state
         readout, state = stepper.step(frame, state)
-        sums[going] += readout
-        silent[going] &= (readout == resting).all(1)  # exactly: a sum of zeros is zero in any order
-        sure = largest_share(sums[going] / (number + 1)) >= confidence
-        num_steps[going[sure]] = number + 1
+        sums[active] += readout
+        silent[active] &= (readout == resting).all(1)  # exactly: a sum of zeros is zero in any order
+        sure = largest_share(sums[active] / (number + 1)) >= confidence
+        num_steps[active[sure]] = number + 1
         if sure.all():
             break
         if sure.any():
             kept = np.flatnonzero(~sure)
-            going, state = going[kept], stepper.take(state, kept)
+            active, state = active[kept], stepper.take(state, kept)
     return AnytimeAnswers(sums / num_steps[:, None], num_steps, silent)
 
 

@@ -117,7 +117,7 @@ def _read_cache() -> dict[str, tuple[float, ...]]:
         if not path.is_file() or path.stat().st_size > _MAX_BYTES:
             return {}
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: nested too deeply, or a home that nobody knows
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: nested too deeply, or an unknown home folder
         return {}
     kept = found.items() if isinstance(found, dict) else ()
     return {key: tuple(densities) for key, densities in kept if _are_densities(densities)}

@@ -1,7 +1,7 @@
 """An engine on disk: one safetensors file with its program, read without torch and checked before it is used.
 
 Ops and their scalars are JSON in the metadata, their arrays are tensors. Weights are kept as the program has them, not
-as one instruction set wants them: a file runs on every machine.
+as one instruction set needs them: a file runs on every machine.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_compiled(path: str | os.PathLike[str]) -> Compiled:
         described = file.json("program", dict)
         config, threshold = file.json("config", dict, type(None)), file.json("density_threshold", float, type(None))
         try:
-            _program(described, _Arrays(file, read=False))  # shapes first, so that no memory is taken in vain
+            _program(described, _Arrays(file, read=False))  # shapes first, before any memory is taken
             program = _program(described, _Arrays(file, read=True))
             if threshold is not None and not 0 <= threshold <= 1:
                 raise FieldError(
@@ -155,7 +155,7 @@ def _op(described: dict[str, Any], arrays: _Arrays) -> Op:
     values: dict[str, Any] = {"name": name, "inputs": tuple(_count(number, 0) for number in described["inputs"])}
     known = {each.name: each for each in fields(kind)}
     if unknown := set(described) - {"op", *known}:
-        raise ValueError(f"{shown(name)} has {shown(min(unknown))}, which its op does not know.")
+        raise ValueError(f"{shown(name)} has {shown(min(unknown))}, which its op does not have.")
     for each in known.values():
         if each.name in kind.arrays:
             values[each.name] = arrays.take(f"{name}.{each.name}")
@@ -189,4 +189,4 @@ def _neuron(value: Any) -> NeuronConstants:
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {"int": _count, "float": _number, "bool": _flag, "NeuronConstants": _neuron}
-"""How a field that is no array is read, by its annotation."""
+"""How a field that is not an array is read, by its annotation."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spikformer.config import NetworkShape, check_frame, check_frames
+from spikformer.engine.ops import NeuronConstants
 from spikformer.engine.program import Program
 from spikformer.errors import FieldError, InputError
 from spikformer.validation import is_integer
@@ -60,7 +62,7 @@ class EngineState:
 
 
 def state_at_rest(program: Program, batch_size: int, image_size: tuple[int, int] | None) -> EngineState:
-    """Every neuron at its reset voltage; channels are padded to whole words of 64, as the core keeps them."""
+    """Every neuron at its reset voltage."""
     if not is_integer(batch_size) or batch_size < 1:
         raise FieldError("batch_size", f"batch_size must be an integer of at least 1, got {batch_size!r}.")
     if (image_size is None) == (program.image_size is None):
@@ -68,22 +70,28 @@ def state_at_rest(program: Program, batch_size: int, image_size: tuple[int, int]
         raise FieldError("image_size", f"This network {given}.")
     height, width = image_size or program.image_size or (0, 0)
     check_frame((1, program.in_channels, height, width), program)
-    values = program.values(height, width)
-    voltages = []
-    for number, op in program.state_ops():
-        padded_channels = -(-values[number].channels // 64) * 64
-        size = int(batch_size) * values[number].positions * padded_channels
-        voltages.append(np.full(size, op.neuron.v_reset, np.float32))
+    voltages = [
+        np.full(int(batch_size) * size, neuron.v_reset, np.float32)
+        for neuron, size in _voltages_of_a_sample(program, (height, width))
+    ]
     return EngineState(np.concatenate(voltages), int(batch_size), (height, width))
+
+
+def _voltages_of_a_sample(program: Program, image_size: tuple[int, int]) -> Iterator[tuple[NeuronConstants, int]]:
+    """The neurons of each op with state, and how many voltages a sample has there.
+
+    Channels are padded to whole words of 64, as the core keeps them.
+    """
+    values = program.values(*image_size)
+    for number, op in program.state_ops():
+        yield op.neuron, values[number].positions * (-(-values[number].channels // 64) * 64)
 
 
 def take_samples(state: EngineState, indices: np.ndarray, program: Program) -> EngineState:
     """The state of some samples of a batch, by their indices."""
-    values = program.values(*state.image_size)
     parts, start = [], 0
-    for number, _ in program.state_ops():
-        padded_channels = -(-values[number].channels // 64) * 64
-        end = start + state.batch_size * values[number].positions * padded_channels
+    for _, size in _voltages_of_a_sample(program, state.image_size):
+        end = start + state.batch_size * size
         parts.append(state.voltages[start:end].reshape(state.batch_size, -1)[indices].ravel())
         start = end
     return EngineState(np.concatenate(parts), len(indices), state.image_size)

@@ -1,4 +1,4 @@
-"""The one place that reaches for the native core, and hands a program over to it: instructions, threads, forks."""
+"""The only place that imports the native core and builds programs in it: instruction sets, threads, forks."""
 
 from __future__ import annotations
 

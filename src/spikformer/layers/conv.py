@@ -127,7 +127,7 @@ def halve(x: Tensor) -> Tensor:
 
 def channels_last(x: Tensor) -> Tensor:
     """[B, C, H, W] with channels innermost in memory: fast to convolve, and tokens then are a view of the map."""
-    if torch.jit.is_tracing() or _in_transform():  # neither vmap nor ONNX knows of layouts
+    if torch.jit.is_tracing() or _in_transform():  # neither vmap nor ONNX supports memory layouts
         return x
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape

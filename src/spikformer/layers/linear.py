@@ -77,14 +77,14 @@ class SpikingLinear(LinearNorm):
 
 
 class BatchSequenceLinear(SpikingLinear):
-    """SN(BN(x W + b)) whose neurons take the samples of a batch for steps: one sequence of T·B, sample by sample.
+    """SN(BN(x W + b)) whose neurons treat the samples of a batch as steps: one sequence of T·B, sample by sample.
 
     A sample's voltage leaks into the next sample, so that results depend on the batch, and there is no streaming.
     """
 
     def forward(self, x: Tensor, stream: Stream | None = None) -> Tensor:
         if stream is not None:
-            raise FieldError("neuron", "Neurons that take the samples of a batch for steps cannot stream.")
+            raise FieldError("neuron", "Neurons that treat the samples of a batch as steps cannot stream.")
         return over_time(self.neuron, self.current(x))
 
 

@@ -1,6 +1,6 @@
 """Batch norm over the samples of several processes.
 
-torch's own SyncBatchNorm wants GPUs, and counts neither the copies of a static image nor parts of unequal size. This
+torch's own SyncBatchNorm needs GPUs, and counts neither the copies of a static image nor parts of unequal size. This
 one is a few reductions that autograd sees through, on any backend of torch.distributed.
 """
 

@@ -1,8 +1,8 @@
 """Published checkpoints, of Spikformer, its successors and SEW-ResNet, as our models.
 
 The naming (see `official_names`, `residual_names`) and the sizes follow from the keys and shapes; the number of heads
-does not, so it is asked for. Where names and shapes fit several published networks that compute differently, the preset
-is asked for, too. What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
+does not, so it is an argument. Where names and shapes fit several published networks that compute differently, so is
+the preset. What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 AnyNaming = Naming | ResidualNaming
 
 _LONGEST_NAME = 200  # of a tensor
-_UNTOLD = (
+_NOT_IN_WEIGHTS = (
     *("pool_stages", "pool_after", "stem", "pooled_conv", "stem_stride", "stem_pool"),
     *("tau", "attention", "attention_scale", "time_steps", "linear_init"),
 )
@@ -53,12 +53,12 @@ def from_official(
     time_steps: int | None = None,
     image_size: int | tuple[int, int] | None = None,
     batch_leak: bool = False,
-    **untold: Any,
+    **extra_fields: Any,
 ) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
 
-    `num_heads` is needed for transformers. `untold` are further fields of the config that no weight tells and in which
-    the trained network differed from its preset, such as `join="iand"` of a SEW-ResNet.
+    `num_heads` is needed for transformers. `extra_fields` are fields of the config that weights do not determine and in
+    which the trained network differed from its preset, such as `join="iand"` of a SEW-ResNet.
 
     `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
     several. The image size is taken from the training arguments or the position embedding where the checkpoint has
@@ -97,7 +97,7 @@ def from_official(
             "num_heads", f"{name} is of {naming.title}, which has no heads; leave num_heads= (--num-heads) out."
         )
     if num_heads is not None:
-        untold["num_heads"] = num_heads
+        extra_fields["num_heads"] = num_heads
     trained_steps = arguments.get("time_step", arguments.get("T", like.time_steps))
     trained_size = arguments.get("img_size", sizes.get("image_size", _size_by_position(state, like, name)))
     if hasattr(like, "qkv_bias"):
@@ -112,7 +112,7 @@ def from_official(
     except FieldError as error:
         raise FileError(name, f"has sizes that no network can have: {error}", at=error.field) from None
     config = like.override(
-        **untold,
+        **extra_fields,
         time_steps=trained_steps if time_steps is None else time_steps,
         image_size=trained_size if image_size is None else image_size,
     )
@@ -158,7 +158,7 @@ def _preset(naming: AnyNaming, wanted: str | None, sizes: Mapping[str, Any], nam
 
 
 def _same_mathematics(config: NetworkConfig, other: NetworkConfig) -> bool:
-    same = all(getattr(config, field, None) == getattr(other, field, None) for field in _UNTOLD)
+    same = all(getattr(config, field, None) == getattr(other, field, None) for field in _NOT_IN_WEIGHTS)
     return same and type(config) is type(other)
 
 
@@ -171,11 +171,11 @@ def _check_heads(
     name: str,
 ) -> None:
     if num_heads is None:
-        raise FieldError("num_heads", f"{name} does not tell the number of its heads; pass num_heads= (--num-heads).")
+        raise FieldError("num_heads", f"{name} does not say how many heads it has; pass num_heads= (--num-heads).")
     mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
-    told = fixed or arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
-    if told != num_heads:
-        raise FieldError("num_heads", f"{name} was trained with num_heads={told}, got num_heads={num_heads}.")
+    trained = fixed or arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
+    if trained != num_heads:
+        raise FieldError("num_heads", f"{name} was trained with num_heads={trained}, got num_heads={num_heads}.")
     if num_heads < 1 or embed_dim % num_heads:
         raise FieldError(
             "num_heads",
@@ -196,13 +196,13 @@ def _as_ours(own_name: str, tensor: Tensor) -> Tensor:
 
 
 def _sizes(naming: AnyNaming, tensors: Mapping[str, Tensor], name: str) -> dict[str, Any]:
-    """The fields of a config that weights tell."""
+    """The fields of a config that weights determine."""
     try:
         return naming.sizes(tensors)
     except KeyError as error:
-        raise FileError(name, f"lacks what tells its sizes ({error}).", at=error.args[0]) from None
+        raise FileError(name, f"lacks tensors that determine its sizes ({error}).", at=error.args[0]) from None
     except (IndexError, ValueError, TypeError, ZeroDivisionError) as error:
-        raise FileError(name, f"lacks what tells its sizes ({error}).") from None
+        raise FileError(name, f"lacks tensors that determine its sizes ({error}).") from None
 
 
 def _size_by_position(state: Mapping[str, Tensor], preset: NetworkConfig, name: str) -> int | None:

@@ -65,7 +65,7 @@ class Naming:
     signs: tuple[str, ...]
     """Tensors that a checkpoint with these names has, all of them."""
     presets: tuple[str, ...]
-    """The networks so named; what their code fixes, and no weight tells, is in our presets of them."""
+    """The networks so named; what their code fixes, and weights do not determine, is in our presets of them."""
     stem: Mapping[str, str]
     block: Mapping[str, str]
     never_used: re.Pattern[str]
@@ -79,7 +79,7 @@ class Naming:
         return self
 
     def sizes(self, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-        """The fields of a config that weights under our names tell."""
+        """The fields of a config that weights under our names determine."""
         hidden, width = tensors["blocks.0.mlp.hidden.linear.weight"].shape
         return self.widths(tensors) | {
             "num_classes": len(tensors["head.weight"]),

@@ -1,4 +1,4 @@
-"""How authors' repositories name the parts of residual networks, and which of their sizes weights tell."""
+"""How authors' repositories name the parts of residual networks, and which of their sizes weights determine."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class ResidualNaming:
     signs: tuple[str, ...]
     """Tensors that a checkpoint with these names has, all of them."""
     presets: tuple[str, ...]
-    """The networks so named; what their code fixes, and no weight tells, is in our presets of them."""
+    """The networks so named; what their code fixes, and weights do not determine, is in our presets of them."""
     names: Mapping[str, str]
     sizes: Callable[[Mapping[str, Tensor]], dict[str, Any]]
-    """The fields of a config that weights under our names tell."""
+    """The fields of a config that weights under our names determine."""
     never_used: re.Pattern[str] = _NOTHING
 
     @cached_property

@@ -113,13 +113,18 @@ def spike(x: Tensor, surrogate: Surrogate | SurrogateGradient = "sigmoid", alpha
 
     Made of PyTorch's own operations alone, so that torch.func, tracing and double backward see through it.
     """
-    smooth = x * surrogate(x).detach() if callable(surrogate) else _SMOOTH[surrogate](x, alpha)
+    smooth = x * surrogate(x).detach() if callable(surrogate) else smooth_step(surrogate, x, alpha)
     return (x >= 0).to(x.dtype) + (smooth - smooth.detach())  # exactly zero is added
 
 
 def surrogate_gradient(surrogate: Surrogate | SurrogateGradient, x: Tensor, alpha: float) -> Tensor:
     """What stands in for the derivative of Θ at x, which is zero wherever it exists."""
     return surrogate(x) if callable(surrogate) else _GRADIENTS[surrogate](x, alpha)
+
+
+def smooth_step(surrogate: Surrogate, x: Tensor, alpha: float) -> Tensor:
+    """A step from 0 to 1 whose derivative is `surrogate_gradient`."""
+    return _SMOOTH[surrogate](x, alpha)
 
 
 def sigmoid_gradient(x: Tensor, alpha: float) -> Tensor:
@@ -134,13 +139,13 @@ def arctan_gradient(x: Tensor, alpha: float) -> Tensor:
 
 
 def sigmoid(x: Tensor, alpha: float) -> Tensor:
-    """A step of slope α/4 at zero, σ(αx), whose derivative is `sigmoid_gradient`."""
+    """σ(αx), of slope α/4 at zero."""
     return torch.sigmoid(alpha * x)
 
 
 def arctan(x: Tensor, alpha: float) -> Tensor:
-    """A step of slope α/2 at zero, atan(π/2 · αx)/π, whose derivative is `arctan_gradient`."""
-    return torch.atan(math.pi / 2 * alpha * x) / math.pi
+    """atan(π/2 · αx)/π + 1/2, of slope α/2 at zero."""
+    return torch.atan(math.pi / 2 * alpha * x) / math.pi + 0.5
 
 
 _GRADIENTS = {"sigmoid": sigmoid_gradient, "arctan": arctan_gradient}

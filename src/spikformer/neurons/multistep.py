@@ -55,7 +55,7 @@ def multistep(
     learnt_gain = gain if isinstance(gain, Tensor) else None
     inputs = (current, initial, learnt_gain)
     learns = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    if _wants_plain_operations(current) or (learns and callable(dynamics.surrogate)):
+    if _needs_plain_operations(current) or (learns and callable(dynamics.surrogate)):
         spikes, voltage = reference.by_steps(current, initial, gain, dynamics)
     else:
         number = 1.0 if isinstance(gain, Tensor) else gain
@@ -103,7 +103,7 @@ def _check(current: Tensor, initial: Tensor | None) -> None:
         )
 
 
-def _wants_plain_operations(current: Tensor) -> bool:
+def _needs_plain_operations(current: Tensor) -> bool:
     """Whether PyTorch has to see through the operator: in torch.jit.trace, forward-mode autograd and torch.func.
 
     vmap alone has a rule of its own. A compiler for a GPU fuses plain operations, and could not fuse the operator.
@@ -119,7 +119,7 @@ def _wants_plain_operations(current: Tensor) -> bool:
 
 
 def _is_watched(x: Tensor) -> bool:
-    """Whether anything but autograd wants to know of the operator: a compiler, a dispatch mode, vmap, a subclass."""
+    """Whether anything but autograd has to see the operator: a compiler, a dispatch mode, vmap, a subclass."""
     return (
         torch.compiler.is_compiling()
         or type(x) not in (Tensor, torch.nn.Parameter)

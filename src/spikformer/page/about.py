@@ -1,6 +1,6 @@
-"""What the page knows of its network, as plain JSON: card, ops with their sizes and counts, attention, energy.
+"""What the page has to know about its network, as plain JSON: card, ops with sizes and counts, attention, energy.
 
-The script computes the rest from spikes. Names are text of anybody's: the page shows them as text.
+The script computes the rest from spikes. Names may come from anybody, and are only ever shown as text.
 """
 
 from __future__ import annotations

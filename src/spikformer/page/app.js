@@ -1,4 +1,4 @@
-// The state of the page and the run that it shows. Panels change the state here, and are told when there is a new run.
+// The state of the page and the run that it shows. Panels change the state here, and are notified of a new run.
 
 import { FileProblem } from "./events.js";
 import { initialState, isChanged } from "./state.js";

@@ -83,7 +83,7 @@ def _engine(path: Path) -> tuple[Compiled, bytes]:
 
 
 def _name(source: str | os.PathLike[str]) -> str:
-    """What to call the network: no folders, which are nobody's business once the page is sent."""
+    """What to call the network: without folders, which a page that is passed on should not reveal."""
     path = Path(source).absolute()
     if path.is_dir():
         return path.name

@@ -7,10 +7,11 @@
 /** @typedef {import("./types.js").Op} Op */
 /** @typedef {import("./types.js").Operations} Operations */
 /** @typedef {import("./types.js").Cost} Cost */
+/** @typedef {import("./types.js").Convention} Convention */
 /** @typedef {{mean: number, density: number, ones: number, binary: boolean}} Seen */
 
-/** @type {("paper" | "strict" | "entrywise")[]} */
-const CONVENTIONS = ["paper", "strict", "entrywise"];
+/** @type {Convention[]} */
+export const CONVENTIONS = ["paper", "strict", "entrywise"];
 
 /**
  * @param {Op[]} ops
@@ -35,7 +36,7 @@ export function costOf(ops, buffers, frames) {
 /**
  * Operations and energy of the first steps of a run; those of all are the whole run's.
  * @param {Cost} cost
- * @param {"paper" | "strict" | "entrywise"} convention
+ * @param {Convention} convention
  * @param {number} steps
  * @param {{macPj: number, acPj: number}} energy
  * @returns {Operations & {picojoules: number}}
@@ -135,7 +136,7 @@ function meeting(one, other, last, { tokens, channels, from, width }, overTokens
 }
 
 /**
- * @param {{paper: Operations, strict: Operations, entrywise: Operations}[]} steps
+ * @param {Record<Convention, Operations>[]} steps
  * @returns {Record<string, Operations[]>}
  */
 function byConvention(steps) {

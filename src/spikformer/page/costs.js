@@ -5,7 +5,9 @@ import { spent } from "./cost.js";
 import { amount, byId, layerTitle, make, percent } from "./ui.js";
 
 /** @typedef {import("./app.js").App} App */
+/** @typedef {import("./types.js").Convention} Convention */
 
+/** @type {Record<Convention, string>} */
 const COUNTED = {
   paper: "As the paper counts: an input x costs x accumulates; the first convolution is multiply-accumulates.",
   strict: "Strictly: a product whose input is not binary throughout is multiply-accumulates, all of it.",
@@ -17,7 +19,7 @@ export function setUpCosts(app) {
   const { energy } = app.about;
   const radios = [...byId("conventions", HTMLElement).querySelectorAll("input")];
   for (const radio of radios) {
-    radio.addEventListener("change", () => app.set({ convention: /** @type {"paper"} */ (radio.value) }));
+    radio.addEventListener("change", () => app.set({ convention: /** @type {Convention} */ (radio.value) }));
   }
   const versus = byId("versus", HTMLElement), figures = byId("figures", HTMLElement), note = byId("counting", HTMLElement);
   const body = byId("by-layer", HTMLTableElement).tBodies[0];

@@ -80,7 +80,7 @@ class State {
   }
 }
 
-/** A network. Free it when it is no longer needed: the garbage collector does not know of its memory. */
+/** A network. Free it when it is no longer needed: the garbage collector does not see its memory. */
 class Engine {
   /** @param {Memory} memory @param {number} handle */
   constructor(memory, handle) {

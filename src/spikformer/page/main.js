@@ -68,7 +68,7 @@ async function start() {
   await open();
   byId("main", HTMLElement).setAttribute("aria-busy", "false");
   document.documentElement.dataset.ready = "yes";
-  Object.assign(window, { spikformer: app }); // for the console of whoever is curious
+  Object.assign(window, { spikformer: app }); // for the browser's console
 }
 
 /**

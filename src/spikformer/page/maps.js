@@ -7,7 +7,7 @@
  */
 
 /**
- * A function from the number of a buffer to its content; null for pixels and floats, which spikes do not tell.
+ * A function from the number of a buffer to its content; null for pixels and floats, which cannot be derived from spikes.
  * @param {Op[]} ops
  * @param {Map<string, Uint8Array>} spikes by the name of the neurons' op
  * @param {number} steps

@@ -27,7 +27,7 @@ export function setUpPad(canvas, clear, onDraw) {
     shown.lineWidth = 2;
     shown.strokeRect(pen.x - 8, pen.y - 8, 16, 16);
   };
-  const tell = () => {
+  const notify = () => {
     if (waiting) return;
     waiting = true; // once a frame, however fast the pointer is
     requestAnimationFrame(() => {
@@ -41,7 +41,7 @@ export function setUpPad(canvas, clear, onDraw) {
       context.moveTo(pen.x, pen.y);
       context.lineTo(x, y);
       context.stroke();
-      tell();
+      notify();
     }
     pen = { x, y };
     refresh();
@@ -82,7 +82,7 @@ export function setUpPad(canvas, clear, onDraw) {
   clear.addEventListener("click", () => {
     wipe();
     refresh();
-    tell();
+    notify();
   });
   wipe();
   refresh();

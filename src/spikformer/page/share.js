@@ -1,7 +1,7 @@
 // Sharing: a link to the state, a picture of any panel, and the numbers as JSON. Nothing leaves the page by itself.
 
 import { exitStep, likeliest } from "./anytime.js";
-import { spent } from "./cost.js";
+import { CONVENTIONS, spent } from "./cost.js";
 import { toLink } from "./state.js";
 import { byId } from "./ui.js";
 
@@ -37,7 +37,6 @@ export function setUpSharing(app) {
  */
 export function numbersOf({ about, state, sample, thought }) {
   if (!thought) return null;
-  const conventions = /** @type {const} */ (["paper", "strict", "entrywise"]);
   return {
     network: about.name,
     version: about.version,
@@ -51,7 +50,7 @@ export function numbersOf({ about, state, sample, thought }) {
     probabilities: thought.shares.map((shares) => [...shares]),
     exit_after_step: (exitStep(thought.shares, state.confidence) ?? thought.steps - 1) + 1,
     spikes: thought.cost.spikesByStep,
-    cost: Object.fromEntries(conventions.map((name) => [name, spent(thought.cost, name, thought.steps, about.energy)])),
+    cost: Object.fromEntries(CONVENTIONS.map((name) => [name, spent(thought.cost, name, thought.steps, about.energy)])),
     twin: { macs: about.energy.twinMacs, picojoules: about.energy.twinMacs * about.energy.macPj },
     layers: thought.cost.layers.map(({ name, density, steps }) => ({ name, density, operations: steps })),
     milliseconds: thought.milliseconds,

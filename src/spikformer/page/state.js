@@ -1,5 +1,6 @@
-// What a visitor has chosen, and the same as the fragment of a link. A link is anybody's text: every field is checked.
+// What a visitor has chosen, and the same as the fragment of a link. Anybody can write a link: every field is checked.
 
+import { CONVENTIONS } from "./cost.js";
 import { fromBase64, patchGrid, toBase64 } from "./sample.js";
 
 /** @typedef {import("./types.js").About} About */
@@ -88,8 +89,7 @@ export function fromLink(text, about, numSamples) {
   state.query = count("query", -1, grid ? grid.height * grid.width - 1 : -1, -1);
   const confidence = Number(link.get("confidence") ?? NaN);
   if (confidence >= 0.5 && confidence <= 1) state.confidence = confidence;
-  const convention = link.get("convention");
-  if (convention === "strict" || convention === "entrywise") state.convention = convention;
+  state.convention = CONVENTIONS.find((each) => each === link.get("convention")) ?? state.convention;
   state.changes = changesOf(link, about, names);
   return { state, source: sourceOf(link, about, count("sample", 0, numSamples - 1, -1)) };
 }

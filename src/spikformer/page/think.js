@@ -58,7 +58,7 @@ export function think(engine, about, sample, steps, changes, membranes) {
   const started = performance.now();
   const { logits, steps: readouts, spikes, membranes: potentials, profile } = engine.run(x, { ...options, spikes: names, membranes });
   const tapped = performance.now();
-  if (tapped - started < SLOW_MS) engine.run(x, options); // a run that nobody watches is what a visitor wants to know
+  if (tapped - started < SLOW_MS) engine.run(x, options); // the time of a run without taps
   const milliseconds = tapped - started < SLOW_MS ? performance.now() - tapped : tapped - started;
   engine.clearInterventions();
   const buffers = buffersOf(about.ops, spikes, steps);

@@ -106,6 +106,11 @@
  */
 
 /**
+ * How operations are counted; see cost.js.
+ * @typedef {"paper" | "strict" | "entrywise"} Convention
+ */
+
+/**
  * @typedef {object} State
  * @property {number} steps T
  * @property {number} step the one that is shown, from 0
@@ -116,7 +121,7 @@
  * @property {number} attention index into `about.attention`
  * @property {number} head -1 for the mean of all
  * @property {number} query -1 for the mean of all
- * @property {"paper" | "strict" | "entrywise"} convention
+ * @property {Convention} convention
  * @property {Changes} changes
  */
 

@@ -90,7 +90,7 @@ def ablate(
         waiting = [cell for cell in chosen if cell.folder not in results]
 
         def options(slot: int) -> CellOptions:
-            threads, gpu = share(slot, jobs)
+            threads, gpu = cell_resources(slot, jobs)
             return CellOptions(where, start, taught, workers, accelerator, save_minutes, threads, gpu)
 
         with closing(run_cells(waiting, options, jobs, stop)) as reports:
@@ -160,8 +160,8 @@ def _wait_for_orphans(folder: AblationFolder) -> None:
         lock.release()
 
 
-def share(slot: int, jobs: int) -> tuple[int | None, str | None]:
-    """Of several cells at a time, each gets its part of the processors, and one GPU if there are any."""
+def cell_resources(slot: int, jobs: int) -> tuple[int | None, str | None]:
+    """Threads and the GPU of one of `jobs` cells that run side by side; None leaves the choice to PyTorch."""
     if jobs == 1:
         return None, None
     import torch

@@ -22,7 +22,7 @@ from spikformer.engine.native import usable_threads
 from spikformer.errors import FieldError
 from spikformer.models import SpikingNetwork
 from spikformer.runs.evaluate import open_evaluated
-from spikformer.runs.measure import prepared_batches
+from spikformer.runs.measure import held_out_split, prepared_batches
 from spikformer.runs.process import keep_freed_memory
 from spikformer.runs.trained import data_path, open_data
 from spikformer.validation import check_at_least
@@ -108,8 +108,7 @@ def engine_latency_ms(weights: Path, data: Path | None = None) -> float | None:
     except (ValueError, ImportError):
         return None
     opened = open_data(engine, data or data_path(weights))
-    split = next(name for name in ("test", "validation", "train") if name in opened.splits)
-    samples = prepared_batches(opened, split, _LATENCY_SAMPLES, 1)
+    samples = prepared_batches(opened, held_out_split(opened), _LATENCY_SAMPLES, 1)
     return fmean(measure_speed(partial(engine, sample), 1, _LATENCY_SECONDS).fastest_ms for sample in samples)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spikformer.analysis.golden import Golden, telling
+from spikformer.analysis.golden import Golden, kept_gradients
 from spikformer.analysis.recorder import record, spike_counts
 from spikformer.analysis.specimens import frames_for, random_spikes
 from spikformer.config import NetworkConfig
@@ -73,7 +73,7 @@ def _gradient_distance(model: SpikingNetwork, golden: Golden) -> float:
     """Largest difference, as a share of the network's largest recorded gradient."""
     ours = {name: x.grad for name, x in model.named_parameters() if x.grad is not None}
     if golden.shortened:
-        ours = telling(ours, model.config.in_channels)
+        ours = kept_gradients(ours, model.config.in_channels)
     if ours.keys() != golden.gradients.keys():
         return float("inf")
     largest = max(float(x.abs().max()) for x in golden.gradients.values())

@@ -145,7 +145,7 @@ def _tiles(data: DataSet, split: str, label: int, num_columns: int) -> list[np.n
 
 
 def _open_uncached(name: str, data: str | os.PathLike[str] | None, time_steps: int | None = None) -> DataSet:
-    """Decoding events anew: a check must read the files themselves, and a sheet is made once."""
+    """Without the cache of decoded events: a check must read the files themselves, and a sheet is made once."""
     there = options_of(name)
     return open_dataset(
         name,

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from spikformer.analysis.firing import FiringReport
 from spikformer.analysis.recorder import mapped_layers, record
 from spikformer.analysis.traces import chosen_layer, stem_maps, trace_layer
+from spikformer.config import CONVENTIONAL
 from spikformer.data import DataSet
 from spikformer.errors import FieldError, FileError
 from spikformer.models import SpikingNetwork
@@ -38,7 +39,7 @@ _SHOWN = 4  # samples whose attention is drawn unless some are named
 
 
 def figure_of_curves(runs: Sequence[Path]) -> Figure:
-    """Loss and accuracy by epoch, several runs on common axes; those called alike are told apart by their paths."""
+    """Loss and accuracy by epoch, several runs on common axes; runs of one name are labelled by their paths."""
     if not runs:
         raise FieldError("runs", "Name at least one run, a folder that `spikformer train` wrote.")
     names = [path.resolve().name for path in runs]
@@ -57,7 +58,7 @@ def figure_of_products(
     values: dict[str, np.ndarray] = {}
     for path in weights:
         model = load_trained(path)
-        if getattr(model.config, "attention", "none") == "none" or model.config.neuron in ("relu", "gelu"):
+        if getattr(model.config, "attention", "none") == "none" or model.config.neuron in CONVENTIONAL:
             raise FileError(path, "has no neurons that read a product of Q, K and V; name another.", "unfit")
         found = collect_products(model, open_data(model, data or data_path(path)), split, max_samples)
         values |= {f"{word}, {path}" if word in values else word: samples for word, samples in found.items()}

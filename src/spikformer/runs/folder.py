@@ -183,7 +183,7 @@ class Run:
         path = self.metrics_file
         if not path.exists():
             raise FileNotFoundError(
-                f"{self.path} has no {path.name}: it is no run folder, or its first epoch has not ended yet."
+                f"{self.path} has no {path.name}: it is not a run folder, or its first epoch has not ended yet."
             )
         try:
             text = io.StringIO(read_bounded(path).decode(), newline="")
@@ -208,7 +208,7 @@ class Run:
             raise FileError(self.results_file, "is damaged; `spikformer train --resume` writes it again.") from None
 
     def results_to_dict(self, results: Results) -> dict[str, Any]:
-        """As plain data, with the paths of the weights and without figures that there are none of."""
+        """As plain data, with the paths of the weights; missing figures are left out."""
         found: dict[str, Any] = {"run": str(self.path)}
         for each in fields(results):
             value = getattr(results, each.name)

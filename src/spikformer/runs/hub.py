@@ -122,7 +122,7 @@ def _entries(card: ModelCard) -> Iterable[Any]:
 
 
 def _licence(licence: str | None) -> dict[str, str]:
-    """As the hub wants it: an identifier, or the name of another licence."""
+    """As the hub expects it: an identifier, or the name of another licence."""
     if licence is None:
         return {}
     identifier = licence.partition(";")[0].strip().lower()

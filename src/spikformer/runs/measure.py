@@ -54,16 +54,21 @@ def prepared_batches(data: DataSet, split: str, max_samples: int, batch_size: in
     """Samples from all over a split, always the same, preprocessed; unreadable ones are left out."""
     samples = data.split(split)
     count = min(max_samples, len(samples))
-    places = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
+    indices = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
     for start in range(0, count, batch_size):
         read = []
-        for place in places[start : start + batch_size]:
+        for index in indices[start : start + batch_size]:
             try:
-                read.append(samples[int(place)])
+                read.append(samples[int(index)])
             except (ValueError, OSError):
                 continue
         if read:
             yield data.prepare(np.stack(read))
+
+
+def held_out_split(data: DataSet) -> str:
+    """The split to measure costs on: test, or the next best that a data set has."""
+    return next(name for name in ("test", "validation", "train") if name in data.splits)
 
 
 def measure_cost(
@@ -74,7 +79,7 @@ def measure_cost(
     Those of attention are of one block, as in the paper's Tab. 1; a network without any has none.
     """
     model, opened = open_measured(weights, data, accelerator)
-    split = next(name for name in ("test", "validation", "train") if name in opened.splits)
+    split = held_out_split(opened)
     report = measure_energy(model, batches(model, opened, split, COST_SAMPLES, _COST_BATCH))
     attention = [layer.operations("paper") for layer in report.layers if layer.kind == "attention"]
     blocks = max(1, len(attention))
@@ -128,18 +133,18 @@ def watch_files(model: SpikingNetwork, files: Sequence[Path]) -> Iterator[Watche
         yield _watch(model, seen.to_inputs(sample[None]), model.card.class_names, sample, path.name, None)
 
 
-def watch_samples(model: SpikingNetwork, data: DataSet, split: str, places: Sequence[int]) -> Iterator[Watched]:
-    """Samples of a split, by their places in it."""
+def watch_samples(model: SpikingNetwork, data: DataSet, split: str, indices: Sequence[int]) -> Iterator[Watched]:
+    """Samples of a split, by their indices."""
     samples = data.split(split)
-    for place in places:
-        if not 0 <= place < len(samples):
+    for index in indices:
+        if not 0 <= index < len(samples):
             raise FieldError(
-                "place", f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {place}."
+                "index", f"{data.name} has {len(samples)} samples for {split}, counted from 0; got {index}."
             )
-        label = data.class_names[int(samples.labels[place])]
-        sample = samples[place]
+        label = data.class_names[int(samples.labels[index])]
+        sample = samples[index]
         inputs = data.preprocessing.to_inputs(sample[None])
-        yield _watch(model, inputs, data.class_names, sample, f"{split} sample {place}", label)
+        yield _watch(model, inputs, data.class_names, sample, f"{split} sample {index}", label)
 
 
 @torch.no_grad()

@@ -95,13 +95,13 @@ class OpenRun:
         found = {}
         for each in (self.last, self.best) if self.best else (self.last,):
             model = each.model.to(device)
-            reading = EvalOptions(batch_size=batch_size, on_batch=on_samples)
-            found[each.kind] = evaluate(model, self.data, self.split, reading)
+            options = EvalOptions(batch_size=batch_size, on_batch=on_samples)
+            found[each.kind] = evaluate(model, self.data, self.split, options)
         shown = self.best or self.last
         model, evaluation = shown.model, found[shown.kind]
         firing = measure_firing(model, batches(model, self.data, self.split, max_samples, batch_size), on_samples)
-        places = choose_samples(self.data, self.split, num_shown)
-        watched = list(watch_samples(model, self.data, self.split, places))
+        indices = choose_samples(self.data, self.split, num_shown)
+        watched = list(watch_samples(model, self.data, self.split, indices))
         samples = [_sample(model, each) for each in watched]
         settings, recipe = self.description["settings"], self.description["recipe"]
         return ReportedRun(
@@ -250,7 +250,7 @@ def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Tr
 
 
 def _read_environment(path: Path) -> dict[str, Any]:
-    """What was written down of the machine; a report does without, if it must."""
+    """What the run recorded about the machine; empty if it is missing or damaged."""
     try:
         environment = read_json(path / "environment.json")
     except (OSError, ValueError):

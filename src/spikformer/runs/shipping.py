@@ -1,4 +1,4 @@
-"""Networks to hand on: weights whose card says how they were trained, what they score, what they cost and their limits.
+"""Networks to publish: weights whose card says how they were trained, what they score, what they cost and their limits.
 
     ship("runs/digits", "digits.safetensors", licence="Apache-2.0", limits="Digits of 8×8 pixels alone.")
 

@@ -139,7 +139,7 @@ def check_fits(data: DataSet, model: Described) -> None:
 
 
 def choose_samples(data: DataSet, split: str, count: int) -> list[int]:
-    """Places of samples that can be read, one a class as far as that goes, classes spread over all there are."""
+    """Indices of samples that can be read: one for each class, of classes from all over the list, then further ones."""
     samples = data.split(split)
     classes = np.unique(samples.labels)
     members = {label: iter(np.flatnonzero(samples.labels == label)) for label in classes}
@@ -148,16 +148,16 @@ def choose_samples(data: DataSet, split: str, count: int) -> list[int]:
     chosen: list[int] = []
     while turn and len(chosen) < count:
         label = turn.pop(0)
-        place = next((int(place) for place in members[label] if _can_be_read(samples, int(place))), None)
-        if place is not None:
-            chosen.append(place)
+        index = next((int(index) for index in members[label] if _can_be_read(samples, int(index))), None)
+        if index is not None:
+            chosen.append(index)
             turn.append(label)  # its next, once every class has had its turn
-    return sorted(chosen, key=lambda place: (int(samples.labels[place]), place))
+    return sorted(chosen, key=lambda index: (int(samples.labels[index]), index))
 
 
-def _can_be_read(samples: Samples, place: int) -> bool:
+def _can_be_read(samples: Samples, index: int) -> bool:
     try:
-        samples[place]
+        samples[index]
     except (ValueError, OSError):
         return False
     return True

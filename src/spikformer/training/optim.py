@@ -150,9 +150,8 @@ class MuonWithAdamW(_Optimizer):
         for ours, theirs in zip(rest, self._adamw.param_groups, strict=True):
             theirs["lr"] = ours["lr"]
             for parameter in theirs["params"]:
-                self._adamw.state[parameter] = self.state[
-                    parameter
-                ]  # one state, whoever filled it: restored ones are ours
+                # One state for both: that of a resumed run is restored into ours.
+                self._adamw.state[parameter] = self.state[parameter]
         self._adamw.step()
 
     def _update(self, weight: nn.Parameter, gradient: Tensor, rate: float, weight_decay: float) -> None:

@@ -80,7 +80,7 @@ class Recipe:
     penalty_epochs: float = number(0.0, least=0)
     """Epochs in which this weight rises from 0."""
     clip_gradient: float | None = number(None, above=0, optional=True)
-    """Largest norm of the gradient; None lets it be."""
+    """Largest norm of the gradient; None: no limit."""
     ema_decay: float | None = number(None, above=0, below=1, optional=True)
     """Keep a moving average of the weights, and validate, test and save that; None: no average."""
 
@@ -273,7 +273,7 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, An
 
 
 def check_settings(part: str, given: Iterable[str], settings: Any) -> None:
-    """Raise for a name that is no field of a recipe, or of a part of it; a model's error names its architecture."""
+    """Raise for a name that is not a field of a recipe, or of a part of it; a model's error names its architecture."""
     known = [each.name for each in fields(settings)]
     for name in given:
         if name not in known:

@@ -57,7 +57,7 @@ class Trainer:
         self.recipe, self.data, self.fabric = recipe, data, fabric
         self.state_path, self.workers, self.strict, self.save_seconds = state_path, workers, strict, save_seconds
         self.progress = Progress()
-        self._counted = 0  # unreadable samples that `progress` knows of
+        self._counted = 0  # unreadable samples that `progress` has counted
         self._last_rate = 0.0
         self.stopped = False
         """`stop` returned True, and the state is saved."""
@@ -217,11 +217,11 @@ class Trainer:
 
     def _prepared(self, batch: Batch, part: int) -> tuple[Tensor, Tensor]:
         """Augmented by seed, epoch, part and process, and nothing else."""
-        place = [self.recipe.seed, self.progress.epoch, part, self.fabric.global_rank]
+        seed = [self.recipe.seed, self.progress.epoch, part, self.fabric.global_rank]
         samples, labels = self.fabric.to_device(batch.samples), self.fabric.to_device(batch.labels)
         mix = self.recipe.mixes(self.progress.epoch)
         turns = mirrored_in(self.progress.epoch, batch.indices, self.recipe.seed)
-        inputs, targets = self._augment(samples, labels, np.random.default_rng(place), mix=mix, turns=turns)
+        inputs, targets = self._augment(samples, labels, np.random.default_rng(seed), mix=mix, turns=turns)
         dtype = self.model.like.dtype
         return inputs.to(dtype), targets.to(dtype)
 

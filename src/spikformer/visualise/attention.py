@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from spikformer.config import Surrogate
 from spikformer.errors import FieldError
-from spikformer.neurons.functional import Dynamics, surrogate_gradient
+from spikformer.neurons.functional import Dynamics, smooth_step, surrogate_gradient
 from spikformer.visualise.mosaic import enlarged, fitted, mosaic, tile_side
 from spikformer.visualise.style import COLOURS, INK, house_style, new_figure, shortened
 
@@ -118,15 +117,6 @@ def _check_maps(picture: np.ndarray, maps: Sequence[np.ndarray] | np.ndarray) ->
         )
 
 
-def stand_in(surrogate: Surrogate, x: Tensor, alpha: float) -> Tensor:
-    """The smooth step from 0 to 1 whose slope is `surrogate_gradient`."""
-    match surrogate:
-        case "sigmoid":
-            return torch.sigmoid(alpha * x)
-        case "arctan":
-            return torch.atan(math.pi / 2 * alpha * x) / math.pi + 0.5
-
-
 @house_style()
 def surrogate_figure(alpha_by_name: Mapping[Surrogate, float]) -> Figure:
     """Each smooth step beside its gradient, over the membrane's distance from the threshold."""
@@ -141,7 +131,7 @@ def surrogate_figure(alpha_by_name: Mapping[Surrogate, float]) -> Figure:
     steps.plot(x, x >= 0, color=INK, linewidth=1, label="Θ")
     for index, (name, alpha) in enumerate(alpha_by_name.items()):
         style = {"color": COLOURS[index % len(COLOURS)], "linewidth": 2, "linestyle": ("-", "--")[index % 2]}
-        steps.plot(x, stand_in(name, x, alpha), label=f"{name}, α = {alpha:g}", **style)
+        steps.plot(x, smooth_step(name, x, alpha), label=f"{name}, α = {alpha:g}", **style)
         gradients.plot(x, surrogate_gradient(name, x, alpha), **style)
     for axes, title in ((steps, "spike"), (gradients, "gradient")):
         axes.set_title(title)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _NUMBERED_STEPS = 20  # beyond, numbers would not fit their cells
 _ROW_HEIGHT = 0.26
-# How values are told apart: spikes in blue, larger ones warmer and warmer, zeros as little as can be seen.
+# How values are distinguished: spikes in blue, larger ones warmer and warmer, zeros as little as can be seen.
 _VALUE_COLOURS = {"1": "#0072B2", "2": "#E69F00", "3": "#D55E00", "4 and above": "#CC79A7"}
 _FRACTION_COLOUR = "#009E73"
 _MARK = 0.35  # half of a spike's width, in steps

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Colour = tuple[int, int, int]
 
-# Okabe and Ito's orange and sky blue: told apart by colour-blind eyes, and about equally light on black.
+# Okabe and Ito's orange and sky blue: distinct for colour-blind readers, and about equally light on black.
 ON_COLOUR: Colour = (230, 159, 0)
 OFF_COLOUR: Colour = (86, 180, 233)
 # Nothing fired: the tile brings its own dark, whatever page it lies on.

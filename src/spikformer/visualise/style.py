@@ -30,7 +30,7 @@ from spikformer.io import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito: told apart by colour-blind eyes, and seen on white and on black.
+# Okabe and Ito: distinct for colour-blind readers, and visible on white and on black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SEQUENTIAL = "Blues"  # one hue, lighter to darker: read by brightness alone
 INK = "#1c2024"  # of letters and axes; nothing else may have it, for it becomes the page's in an SVG

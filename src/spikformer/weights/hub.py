@@ -126,8 +126,8 @@ def hub_errors(address: Address) -> Iterator[None]:
         advice = "check the connection, and HF_HUB_OFFLINE."
         raise ConnectionError(f"{address} is not in the cache, and the hub does not answer: {advice}") from None
     except errors.EntryNotFoundError:
-        raise FileError(str(address), f"has no {FILE_NAME}: it is no network of this package.", "foreign") from None
+        raise FileError(str(address), f"has no {FILE_NAME}: it is not a network of this package.", "foreign") from None
     except errors.HfHubHTTPError as error:
-        raise ConnectionError(f"The hub refuses {address}: {printable(error, 300)}") from None
+        raise ConnectionError(f"The hub rejects {address}: {printable(error, 300)}") from None
     except errors.HTTPError as error:  # of the transport, which is not an OSError
         raise ConnectionError(f"The hub does not answer about {address}: {printable(error, 300)}") from None

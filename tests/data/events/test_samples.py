@@ -152,7 +152,7 @@ def test_counts_above_a_byte_survive(tmp_path: Path, writers, cache: FrameCache)
         assert split[0].max() == split[0].max() == 40_000 / form.time_steps
 
 
-def test_a_missing_file_is_told(tmp_path: Path, cache: FrameCache) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, cache: FrameCache) -> None:
     for kept in (cache, None):
         with mistake(FileNotFoundError, tmp_path / "nothing.bin"):
             samples(Clip(str(tmp_path / "nothing.bin")), cache=kept)[0]

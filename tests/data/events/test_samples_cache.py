@@ -97,7 +97,7 @@ def test_temporary_files_of_killed_processes_are_removed_and_those_of_live_ones_
         assert live.exists()
 
 
-def test_a_place_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_place_that_cannot_be_written_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
     cache = FrameCache(tmp_path / "file" / "cache", 10**6)
     with caplog.at_level(logging.WARNING):

@@ -114,7 +114,7 @@ def test_missing_gesture_lists(file: str, make_gestures) -> None:
         open_dataset("dvs128", folder)
 
 
-def test_a_stretch_without_events_is_told_when_it_is_read(make_gestures) -> None:
+def test_a_stretch_without_events_is_reported_when_it_is_read(make_gestures) -> None:
     folder = make_gestures()
     labels = "class,startTime_usec,endTime_usec\n1,500000,600000\n2,1000000,1100000\n"
     (folder / "user24_led_labels.csv").write_text(labels)
@@ -133,7 +133,7 @@ def test_people_of_validation_are_not_in_training(make_gestures) -> None:
     assert sorted(map(sorted, names)) == [["user01"], ["user02"]]
 
 
-def test_all_bad_label_files_are_told(make_gestures) -> None:
+def test_all_bad_label_files_are_reported(make_gestures) -> None:
     folder = make_gestures()
     for user in ("01", "24"):
         (folder / f"user{user}_led_labels.csv").write_text("nothing")
@@ -149,7 +149,7 @@ def test_any_label_file_is_read_or_rejected_with_a_message(make_gestures, tmp_pa
     text = f"class,startTime_usec,endTime_usec\n{rows}"
     (folder / "user24_led_labels.csv").write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        told = f"{len(open_dataset('dvs128', folder, cache_gb=0).test)} samples"
+        reported = f"{len(open_dataset('dvs128', folder, cache_gb=0).test)} samples"
     except ValueError as error:
-        told = str(error)
-    assert told.startswith((str(folder / "user24_led_labels.csv"), "1 samples", "2 samples", "3 samples"))
+        reported = str(error)
+    assert reported.startswith((str(folder / "user24_led_labels.csv"), "1 samples", "2 samples", "3 samples"))

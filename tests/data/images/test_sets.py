@@ -77,7 +77,7 @@ def test_mnist_that_is_not_whole(tmp_path: Path) -> None:
         open_dataset("mnist", tmp_path / "nowhere")
 
 
-def test_all_damaged_files_are_told_at_once(tmp_path: Path, tiny_cifar, write_folder) -> None:
+def test_all_damaged_files_are_reported_at_once(tmp_path: Path, tiny_cifar, write_folder) -> None:
     files = mnist_files()
     files = {name: content[:-1] if name.startswith("t10k") else content for name, content in files.items()}
     with pytest.raises(DamagedFilesError) as mnist:

@@ -85,7 +85,7 @@ def test_paper_is_light_and_shows_what_is_folded(browser: Browser, page: Path, t
     visible = "return document.querySelector('details table').checkVisibility()"
     assert not browser.run(visible)
     on_screen = browser.run("return getComputedStyle(document.body).color")
-    browser.tell(
+    browser.send_command(
         "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
     )
     assert browser.run(visible)

@@ -23,7 +23,7 @@ Folded = tuple[np.ndarray, np.ndarray]
 
 
 class Arrays:
-    """Arrays to take, each checked to be there; `check_used` raises for those that nobody took."""
+    """Arrays to take, each checked to be there; `check_used` raises for those that were not taken."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._arrays = arrays
@@ -53,7 +53,9 @@ class Arrays:
 
     def neuron(self, name: str, config: NetworkConfig, v_threshold: float | None = None) -> NeuronConstants:
         """A config's neuron, at its usual threshold unless another is given."""
-        if config.neuron not in NEURONS:  # floats between layers are no events, and others have no constants here
+        if (
+            config.neuron not in NEURONS
+        ):  # floats between layers are not events, and neurons from outside have no constants here
             raise FieldError(
                 "neuron",
                 f"The engine runs on spikes of {', '.join(NEURONS)}, but this model's neuron is {config.neuron!r}: "

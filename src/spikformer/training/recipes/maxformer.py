@@ -17,7 +17,7 @@ from spikformer.training.recipes.spikingformer import WHOLE_RANDAUGMENT
 def cifar(model: NetworkConfig, data_set: str) -> Recipe:
     """CIFAR, from Max-Former's configurations: 400 epochs and 10 of cool-down, mixup and cutmix, batch 128 (100: 64).
 
-    Of MS-QKFormer and Max-ResNet nobody prints a recipe; that they have this one is ours.
+    No recipe is published for MS-QKFormer and Max-ResNet; that they have this one is our choice.
     """
     recipe = Recipe(
         data_set=data_set,

@@ -22,7 +22,7 @@ _MOST_BLOCKS, _MOST_STEPS = 4, 8  # of maps; deeper or longer networks are shown
 
 @dataclass(frozen=True)
 class Drawing:
-    """An SVG, and how wide it wants to be."""
+    """An SVG, and its natural width in pixels."""
 
     svg: Markup
     width: int
