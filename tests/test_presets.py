@@ -5,9 +5,8 @@ import torch
 from tests.mistakes import field_error, mistake
 
 import spikformer as sf
-from spikformer.config.residual import ResidualConfig
 from spikformer.errors import UnknownNameError
-from spikformer.neurons import PLIF
+from spikformer.models import build_model
 from spikformer.presets import PRESETS, get_preset
 from spikformer.successors import COUNTED_PARAMETERS, CountedParameters
 
@@ -88,11 +87,14 @@ def test_parameters_are_the_authors_but_for_those_never_used(name: str, counted:
 
 @pytest.mark.parametrize("name", sf.list_models())
 def test_a_config_knows_its_number_of_parameters(name: str) -> None:
-    config = get_preset(name).config
+    assert get_preset(name).config.num_parameters == parameters(name)
+
+
+@pytest.mark.parametrize("kind", ["spikformer", "spikingformer", "cml_spikformer", "spike_driven_transformer"])
+def test_time_constants_are_parameters(kind: str) -> None:
+    config = get_preset(f"{kind}_2_256_cifar10dvs").config.override(neuron="plif")
     with torch.device("meta"):
-        neurons = [module for module in sf.create_model(name).modules() if isinstance(module, PLIF)]
-    counted = isinstance(config, ResidualConfig)  # whose sizes count the time constants of neurons, too
-    assert config.num_parameters == parameters(name) - (0 if counted else len(neurons))
+        assert config.num_parameters == sum(each.numel() for each in build_model(config).parameters())
 
 
 def test_small_networks_are_small() -> None:

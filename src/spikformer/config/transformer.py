@@ -127,13 +127,20 @@ class TransformerConfig(AttentionConfig):
         return tuple(self.embed_dim // 2 ** (last - stage) for stage in range(last + 1))
 
     @property
+    def num_neuron_layers(self) -> int:
+        """With spikes in Q, K and V: those of patches and positions, or of the head, and seven in a block."""
+        return len(self.pool_stages) + 1 + 7 * self.depth
+
+    @property
     def num_parameters(self) -> int:
-        """Of the network, from its sizes alone; parameters of neurons (`plif`) are not among them."""
+        """Of the network, from its sizes alone."""
+        time_constants = self.num_neuron_layers if self.neuron == "plif" else 0
         width, hidden = self.embed_dim, self.mlp_dim
         convolutions = [*pairwise((self.in_channels, *self.stage_channels)), (width, width)]
         stem = sum(9 * inputs * outputs + 2 * outputs for inputs, outputs in convolutions)  # 2: a norm's scale, shift
         attention = 4 * width * width + 9 * width
-        return stem + self.depth * (attention + self.mlp_parameters(width, hidden)) + (width + 1) * self.num_classes
+        blocks = self.depth * (attention + self.mlp_parameters(width, hidden))
+        return stem + blocks + time_constants + (width + 1) * self.num_classes
 
     @property
     def largest_activation(self) -> int:
@@ -211,6 +218,10 @@ class SpikingformerConfig(TransformerConfig):
     """Where pools of the patch splitting act: on spikes (`neuron`), or on membranes before the neuron (`norm`: CML)."""
 
     COMPARED: ClassVar[Mapping[str, Mapping[str, Any]]] = _PLAIN_AND_CML
+
+    @property
+    def num_neuron_layers(self) -> int:
+        return super().num_neuron_layers - 1  # its head reads membranes
 
     @property
     def title(self) -> str:
