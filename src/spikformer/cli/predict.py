@@ -58,6 +58,8 @@ def run(options: Options) -> int:
         _show(answers, options.top)
     if options.csv is not None:  # last, so that a file that cannot be written costs no answer
         write_csv(answers, options.csv, options.top)
+        if not options.json:
+            say(f"Wrote {options.csv}")
     return 1 if any(answer.error for answer in answers) else 0
 
 

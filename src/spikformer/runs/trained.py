@@ -21,11 +21,18 @@ if TYPE_CHECKING:
 
 
 def weights_path(path: str | os.PathLike[str]) -> Path:
-    """The weights of a shipped name, an address on the hub, or a run folder, best or last; any other path as it is."""
+    """The weights of a shipped name, an address on the hub, or a run folder, best or last; any other file as it is."""
     path = find_weights(path)
     for name in ("best.safetensors", "last.safetensors"):
         if (path / name).is_file():
             return path / name
+    if (path / "state.safetensors").is_file():
+        message = f"{path} has no weights before its first epoch ends; `spikformer train --resume --output {path}`."
+        raise IsADirectoryError(message)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder without weights; give a run folder, or a weights file.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no weights file or run folder {path}.")
     return path
 
 
@@ -52,7 +59,7 @@ def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
 
     path = weights_path(path)
     if path.suffix == ".engine" or is_engine_file(path):
-        raise FileError(path, "is an engine, which can only predict; give the weights it was compiled from.", "unfit")
+        raise FileError(path, "is an engine, which has no layers to watch; give the weights it was compiled from.", "unfit")
     from spikformer.models import load
 
     model = load(path)
