@@ -59,7 +59,7 @@ def load_trained(path: str | os.PathLike[str]) -> SpikingNetwork:
 
     path = weights_path(path)
     if path.suffix == ".engine" or is_engine_file(path):
-        raise FileError(path, "is an engine, which has no layers to watch; give the weights it was compiled from.", "unfit")
+        raise FileError(path, "is an engine, without layers to watch; give the weights it was compiled from.", "unfit")
     from spikformer.models import load
 
     model = load(path)
