@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--licence", required=True)
     parser.add_argument("--limits", required=True, help="what the network is not for")
     parser.add_argument("--confidence", type=float, help="that `spikformer anytime` chose")
+    parser.add_argument("--half", action="store_true", help="write float16, and measure that")
     given = parser.parse_args()
     card = ship(
         given.weights,
@@ -30,6 +31,7 @@ def main() -> None:
         limits=given.limits,
         data=given.data,
         confidence=given.confidence,
+        half=given.half,
     )
     print(json.dumps(card.to_dict(), indent=2))
 

@@ -60,6 +60,17 @@ def test_a_card_says_what_was_measured(weights: Path, tmp_path: Path) -> None:
     assert words[words.index("--max-samples") + 1] == "200"
 
 
+def test_half_the_bytes(weights: Path, tmp_path: Path) -> None:
+    whole, half = tmp_path / "whole.safetensors", tmp_path / "half.safetensors"
+    ship(weights, whole, licence="CC0-1.0", limits="A test.")
+    card = ship(weights, half, licence="CC0-1.0", limits="A test.", half=True)
+    assert half.stat().st_size < 0.7 * whole.stat().st_size  # cards and names take the rest
+    rounded = sf.load(weights).half().float().state_dict()
+    assert all(torch.equal(tensor, rounded[name]) for name, tensor in sf.load(half).state_dict().items())
+    accuracy = next(result.value for result in card.results if result.metric == "accuracy")
+    assert accuracy == sf.evaluate(half).top1
+
+
 @pytest.mark.parametrize("shipped", list_shipped(), ids=lambda shipped: shipped.name)
 def test_every_shipped_network_has_a_full_card(shipped) -> None:
     card = shipped.card

@@ -80,6 +80,7 @@ def load(
 ) -> SpikingNetwork:
     """The model in a file written by `save`, in eval mode; its dtype and time steps are the file's unless given.
 
+    Half precision on disk only saves space: without a `dtype`, it becomes float32, which takes images as they come.
     A name without separator or suffix is a network that comes with the package, see `sf.list_weights`. A file of an
     architecture from outside the package loads after its `register_architecture`.
     """
@@ -105,6 +106,8 @@ def load(
         model = _unfilled(config, {name: read_tensor(file, name, "meta") for name in file.entries}, str(path))
         model = _filled(model, {name: read_tensor(file, name) for name in file.entries}, str(path))
     model.card = card
+    if dtype is None and next(model.parameters()).dtype in (torch.float16, torch.bfloat16):
+        dtype = torch.float32
     return model.to(device=device, dtype=dtype)
 
 

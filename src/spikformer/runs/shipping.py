@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from spikformer.analysis.energy import CONVENTIONS, energy_figure
@@ -51,19 +52,26 @@ def ship(
     limits: str,
     data: str | os.PathLike[str] | None = None,
     confidence: float | None = None,
+    half: bool = False,
 ) -> ModelCard:
     """Measure a run's weights on the test split and write them with a card that says so, which is returned.
 
     Accuracy after every time step, energy by each convention and the engine's time of one sample, each with the command
     that measures it again. `confidence` is what `spikformer anytime` chose on validation; by default the card's own.
+    `half` writes float16, half the bytes: what is measured are the rounded weights.
     """
     from spikformer.models import load, save
-    from spikformer.runs.trained import weights_path
+    from spikformer.runs.trained import data_path, weights_path
 
     path, output = weights_path(weights), Path(output)
+    where = data_path(path) if data is None else Path(data)
     model = load(path)
-    name = output.name.removesuffix(".safetensors")
-    results = (*_training(path), *_measured(path, name, data))
+    if half:
+        model = model.half()
+    with TemporaryDirectory() as folder:
+        measured = Path(folder) / output.name
+        save(model, measured)
+        results = (*_training(path), *_measured(measured, where))
     confidence = model.card.confidence if confidence is None else confidence
     card = replace(model.card, results=results, licence=licence, limits=limits, confidence=confidence)
     save(model, output, card)
@@ -97,14 +105,13 @@ def _flag(setting: str, value: Any) -> str:
     return " ".join([f"{prefix}{name}", *(quote(str(each)) for each in values)])
 
 
-def _measured(path: Path, name: str, data: str | os.PathLike[str] | None) -> list[Result]:
+def _measured(path: Path, where: Path | None) -> list[Result]:
+    """What weights score and cost on data there, or on the embedded set."""
     from spikformer.runs.bench import engine_latency_ms
     from spikformer.runs.evaluate import evaluate
-    from spikformer.runs.folder import Run
     from spikformer.runs.measure import COST_SAMPLES, measure_cost
 
-    where = None if data is None else Path(data)
-    more = "" if where is None and Run(path.parent).description.data is None else " --data DIR"
+    name, more = path.name.removesuffix(".safetensors"), "" if where is None else " --data DIR"
     found, cost = evaluate(path, data=where), measure_cost(path, where)
     evaluated, counted = (
         f"spikformer evaluate {name}{more}",

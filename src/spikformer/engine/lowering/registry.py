@@ -92,7 +92,7 @@ def from_model(model: SpikingNetwork) -> Compiled:
 
 def _as_array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().cpu()
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()  # NumPy has no bfloat16
+    return (tensor.float() if "float16" in str(tensor.dtype) else tensor).numpy()  # bfloat16, too, which NumPy lacks
 
 
 def from_weights(name_or_path: str | os.PathLike[str]) -> Compiled:
@@ -111,6 +111,8 @@ def from_weights(name_or_path: str | os.PathLike[str]) -> Compiled:
 
 def _read(file: TensorFile, name: str) -> np.ndarray:
     entry = file.entries[name]
+    if entry.dtype == "F16":
+        return file.read_numpy(name).astype(np.float32)
     if entry.dtype != "BF16":
         return file.read_numpy(name)
     halves = np.empty(entry.shape, np.uint16)  # NumPy has no bfloat16: the upper half of a float32
