@@ -1,12 +1,14 @@
 """Names of networks that come with the package, wherever weights are asked for."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 from tests.mistakes import unknown_name
 
@@ -15,6 +17,14 @@ from spikformer.data import open_dataset
 from spikformer.weights import FOLDER, find_weights, is_shipped
 
 KIND = "file, folder or shipped network"
+EMBEDDED = ("digits", "digits_dvs")
+LOGITS = Path(__file__).with_name("weights_logits.json")
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+FILES = {
+    "cifar10": SHARED,
+    "event_folder": SHARED / "dvs128-objects",
+    "fashion_mnist": Path("/usr/share/datasets/fashion-mnist"),  # Debian's dataset-fashion-mnist
+}
 
 
 @pytest.mark.parametrize("path", ["net.safetensors", "./net", "runs/net", "/net", "net/", ".", ".."])
@@ -52,11 +62,37 @@ def value(name: str, metric: str) -> float:
     return next(result.value for result in card.results if result.metric == metric and result.split == "test")
 
 
-@pytest.mark.parametrize("name", [name for name in sf.list_weights() if name.startswith("digits")])
+@pytest.mark.parametrize("name", sf.list_weights())
 def test_the_accuracy_is_that_of_the_card(name: str) -> None:
+    data_set = str(sf.load(name).card.data_set)
+    if data_set not in EMBEDDED:
+        where = FILES[data_set]
+        if not where.exists():
+            pytest.skip(f"the files of {data_set} are not on this machine")
+        found = sf.evaluate(name, data=where, max_samples=400)
+        share = value(name, "accuracy")
+        assert found.top1 == pytest.approx(share, abs=4 * (share * (1 - share) / 400) ** 0.5)  # four deviations
+        return
     found = sf.evaluate(name)
     assert found.top1 == pytest.approx(value(name, "accuracy"), abs=0.003)  # rounding may turn one of 359 answers
     assert found.after_steps[0] == pytest.approx(value(name, "accuracy_after_step_1"), abs=0.003)
+
+
+def logits_of_a_pattern(name: str) -> list[float]:
+    """Of an input that integers make, in float64: the same on every machine, unless weights or arithmetic change."""
+    model = sf.load(name, dtype=torch.float64)
+    height, width = model.config.image_size
+    frames = (model.config.time_steps,) if model.card.preprocessing.events else ()
+    shape = (*frames, 1, model.config.in_channels, height, width)
+    places = torch.arange(math.prod(shape))
+    with torch.no_grad():
+        return model(((places * places * 40503 >> 5) % 256).double().view(shape) / 64 - 1)[0].tolist()
+
+
+@pytest.mark.parametrize("name", sf.list_weights())
+def test_the_logits_are_those_that_were_recorded(name: str) -> None:
+    """Those of a network that is trained anew: `python -m tests.test_weights > tests/weights_logits.json`."""
+    assert logits_of_a_pattern(name) == pytest.approx(json.loads(LOGITS.read_text())[name], abs=1e-9)
 
 
 PREDICT = """
@@ -85,3 +121,7 @@ def test_a_name_predicts_without_torch(tmp_path: Path) -> None:
 
 def test_all_are_small() -> None:
     assert sum(path.stat().st_size for path in FOLDER.glob("*.safetensors")) < 12e6
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: logits_of_a_pattern(name) for name in sf.list_weights()}, indent=1))
