@@ -30,6 +30,7 @@ from spikformer.runs.folder import Run
 from spikformer.runs.measure import Watched, attention_maps, batches, watch_samples
 from spikformer.runs.trained import choose_samples, load_trained, open_data
 from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate, get_recipe
+from spikformer.training.progress import best_epoch
 from spikformer.validation import Accelerator, check_at_least
 from spikformer.visualise.report import Report, ReportedRun, Sample, Weights, write_report
 
@@ -156,8 +157,8 @@ def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenR
         raise FileNotFoundError(f"{path} holds no {folder.last.name}; `spikformer train` writes it after an epoch.")
     description, recipe = vars(folder.description), folder.recipe
     last = _read(folder.last, "last", len(history), description)
-    best_epoch = _best_epoch(history)
-    best = _read(folder.best, "best", best_epoch, description) if best_epoch and folder.best.exists() else None
+    kept = best_epoch(history)
+    best = _read(folder.best, "best", kept, description) if kept and folder.best.exists() else None
     recorded = Path(description["data"]) if description["data"] else None
     data = open_data(last.model, data_path or recorded)
     data.split(split)
@@ -225,12 +226,6 @@ def _page_link(run: Path, output: Path) -> str | None:
     if not (run / PAGE).is_file():
         return None
     return quote(Path(os.path.relpath(run / PAGE, output.parent)).as_posix())
-
-
-def _best_epoch(history: History) -> int | None:
-    """The one that training kept: the first of those that were most often right on validation."""
-    shares = [row.get("validation_accuracy", -1.0) for row in history]
-    return shares.index(max(shares)) + 1 if max(shares) >= 0 else None
 
 
 def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Trained:
