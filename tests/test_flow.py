@@ -104,6 +104,6 @@ def test_import_and_help_leave_heavy_libraries_alone(code: str) -> None:
 def test_public_names_are_there_and_nothing_else() -> None:
     for name in sf.__all__:
         assert getattr(sf, name) is not None
-    assert set(sf.__all__) <= set(dir(sf))
+    assert {name for name in dir(sf) if not name.startswith("__")} == set(sf.__all__)
     with mistake(AttributeError, "nonsense", name="nonsense"):
         attrgetter("nonsense")(sf)

@@ -81,6 +81,7 @@ using Dynamics = spikformer::Dynamics<float>;
 constexpr std::size_t most_product = std::size_t{1} << 24;  // of Q K^T V, tokens times features: exact in a float
 
 // Whether Q K^T comes first, else K^T V. Pairs of tokens are a popcount each, pairs of features an addition for each spike.
+// analysis/operations.py counts by the same rule.
 [[maybe_unused]] static constexpr bool query_key_first(std::size_t num_tokens, std::size_t head_dim) {
     return 2 * num_tokens < head_dim;
 }

@@ -89,4 +89,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    """The public names, without those that this file needs to make them."""
+    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))

@@ -127,6 +127,12 @@ def test_folders_in_the_place_of_files(weights: Path, tmp_path: Path, run_here) 
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert [bool(row["error"]) for row in rows] == [False, True, False]
     assert rows[0]["class_1"] == answers[0]["classes"][0]["class"]
+    assert "steps" not in rows[0]
+    words = ("predict", "digits", tmp_path / "photos", "--confidence", "0.5", "--csv", tmp_path / "sure.csv", "--json")
+    answers = json.loads(run_here(*words, code=1).stdout)
+    rows = list(csv.DictReader((tmp_path / "sure.csv").read_text().splitlines()))
+    assert [row["steps"] for row in rows] == [str(answer.get("steps", "")) for answer in answers]
+    assert any(row["steps"] for row in rows)
 
 
 @pytest.mark.slow

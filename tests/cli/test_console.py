@@ -118,6 +118,8 @@ class Options:
     layer: str | None = None
     share: float | None = None
     data: Path | None = None
+    range: tuple[float, float] | None = None
+    scales: tuple[float, ...] | None = None
 
 
 def parse(*words: str) -> Options:
@@ -151,4 +153,16 @@ def test_usage_names_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
         parse("--help")
     shown = capsys.readouterr().out
     assert "STR" not in shown
-    assert "{None}|INT" not in shown
+    assert "{None}" not in shown
+
+
+def test_lists_of_numbers_are_numbers_or_none(capsys: pytest.CaptureFixture[str]) -> None:
+    given = parse("--range", "0.5", "1", "--scales", "1", "2", "3")
+    assert (given.range, given.scales) == ((0.5, 1.0), (1.0, 2.0, 3.0))
+    given = parse("--range", "None", "--scales", "None")
+    assert (given.range, given.scales) == (None, None)
+    for words in (("--range", "0.5"), ("--range", "0.5", "wide"), ("--scales", "wide")):
+        with pytest.raises(SystemExit) as stopped:
+            parse(*words)
+        assert stopped.value.code == 2
+        assert words[0] in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.mistakes import shows
 import spikformer as sf
 from spikformer.analysis.energy import Constants, measure_energy
 from spikformer.analysis.published import published_figures
+from spikformer.cli.energy import Options
 from spikformer.data import open_dataset
 from spikformer.runs.measure import batches
 
@@ -32,6 +34,11 @@ def test_figures_are_those_of_the_api(weights: Path, run_here) -> None:
     assert (figures["attention_order"], engine["attention_order"]) == ("query_key_first", "key_value_first")
     assert said.stderr == ""
     assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors"], "nothing is written"
+
+
+def test_what_an_operation_costs_by_default_is_what_the_api_takes() -> None:
+    options = {field.name: field.default for field in fields(Options)}
+    assert Constants() == Constants(**{field.name: options[field.name] for field in fields(Constants)})
 
 
 def test_event_networks(event_weights: Path, run_here) -> None:

@@ -156,4 +156,5 @@ def test_it_describes_itself(case) -> None:
     engine = sf.compile_engine(case()[0], num_threads=2)
     assert repr(engine).startswith(f"Engine({len(engine.program.ops)} ops, T = 4, ")
     assert repr(engine).endswith(", 2 threads)")
+    assert repr(sf.compile_engine(case()[0], num_threads=1)).endswith(", 1 thread)")
     assert isinstance(engine, Engine)

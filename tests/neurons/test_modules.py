@@ -1,11 +1,14 @@
 """Neuron modules: explicit state, learnable time constant, precision."""
 
+from inspect import signature
+
 import pytest
 import torch
 from tests.mistakes import field_error
 
 from spikformer import ModelConfig
 from spikformer.neurons import IF, LIF, PLIF, Activation, SpikingNeuron, neuron_factory, register_neuron
+from spikformer.neurons.functional import Dynamics, if_step, lif_step, spike
 
 pytestmark = pytest.mark.core
 
@@ -24,6 +27,18 @@ def test_two_calls_with_state_equal_one(neuron) -> None:
 def test_a_module_remembers_nothing() -> None:
     neuron, current = LIF(), torch.randn(4, 8) + 0.5
     assert torch.equal(neuron(current), neuron(current))
+
+
+@pytest.mark.parametrize("made", [Dynamics, lif_step, if_step, spike, IF, LIF, PLIF])
+def test_a_neuron_by_itself_has_the_constants_of_a_network(made) -> None:
+    """A default is typed at each signature; all say what a config says."""
+    config = ModelConfig()
+    ours = vars(config) | {"alpha": config.surrogate_alpha, "leaky": True}
+    defaults = {
+        name: each.default for name, each in signature(made).parameters.items() if each.default is not each.empty
+    }
+    assert defaults == {name: ours[name] for name in defaults}
+    assert "alpha" in defaults
 
 
 def test_neurons_work_in_a_sequence() -> None:

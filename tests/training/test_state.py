@@ -123,7 +123,7 @@ def test_an_epoch_that_ends_leaves_a_row_and_empties_its_sums() -> None:
     progress = Progress(
         epoch=1, batch=7, iteration=15, loss_sum=2.0, num_correct=3, num_samples=4, seconds=9.0, epoch_seconds=2.0
     )
-    progress.finish_epoch({"epoch": 2})
+    assert not progress.finish_epoch({"epoch": 2}), "without validation none is best"
     assert progress == Progress(epoch=2, iteration=15, seconds=9.0, history=[{"epoch": 2}])
 
 

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from spikformer.analysis.recorder import has_maps, spikes_in
 from spikformer.errors import FieldError
-from spikformer.layers.attention import Gating, TokenMixing
+from spikformer.layers.attention import Gating, TokenMixing, takes_keys_first
 from spikformer.layers.sync_norm import SyncedBatchNorm
 from spikformer.models import SpikingNetwork
 from spikformer.models.inspection import unwrap
@@ -100,7 +100,7 @@ def _count_attention(name: str, mixing: Any, query: Tensor) -> LayerOperations:
     if not mixing.softmax:  # which needs Q Kᵀ
         products["key_value_first"] = (num_tokens * embed_dim * head_dim,) * 2
         # The engine's Kᵀ V runs by events, so that it pays off earlier: query_key_first of kernels/core/layout.hpp.
-        keys_first = {"torch": num_tokens > head_dim, "engine": 2 * num_tokens >= head_dim}
+        keys_first = {"torch": takes_keys_first(num_tokens, head_dim), "engine": 2 * num_tokens >= head_dim}
     orders: dict[Runtime, Order] = {
         runtime: "key_value_first" if first else "query_key_first" for runtime, first in keys_first.items()
     }

@@ -161,6 +161,17 @@ def _size(words: list[str]) -> tuple[int, int] | None:
     return sides[0], sides[-1]
 
 
+def _numbers(words: list[str]) -> tuple[float, ...] | None:
+    return None if words == ["None"] else tuple(_number([word]) for word in words)
+
+
+def _two_numbers(words: list[str]) -> tuple[float, ...] | None:
+    numbers = _numbers(words)
+    if numbers is not None and len(numbers) != 2:
+        raise ValueError(f"expected two numbers or None, got {' '.join(words)}")
+    return numbers
+
+
 def _path(words: list[str]) -> Path:
     return Path(words[0])
 
@@ -184,7 +195,11 @@ def _rule(kind: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     """Usage lines name what is meant, and None where it is an option is a word like others."""
     parts = set(get_args(kind.type)) if get_origin(kind.type) in (Union, UnionType) else set()
     if parts == {tuple[int, int], type(None)}:
-        return PrimitiveConstructorSpec((1, 2), "SIZE|{HEIGHT WIDTH}", _size, lambda _: True, _size_words)
+        return PrimitiveConstructorSpec((1, 2), "SIZE|{HEIGHT WIDTH}", _size, lambda _: True, _words)
+    if parts == {tuple[float, float], type(None)}:
+        return PrimitiveConstructorSpec((1, 2), "FLOAT FLOAT", _two_numbers, lambda _: True, _words)
+    if parts == {tuple[float, ...], type(None)}:
+        return PrimitiveConstructorSpec("*", "FLOAT…", _numbers, lambda _: True, _words)
     optional = len(parts) == 2 and type(None) in parts
     wanted = next(iter(parts - {type(None)})) if optional else kind.type
     if wanted not in _READERS:
@@ -199,8 +214,8 @@ def _rule(kind: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     )
 
 
-def _size_words(size: tuple[int, int] | None) -> list[str]:
-    return ["None"] if size is None else [str(side) for side in size]
+def _words(numbers: tuple[float, ...] | None) -> list[str]:
+    return ["None"] if numbers is None else [str(number) for number in numbers]
 
 
 def check_least(options: object, most: int | None = None, **least: int) -> None:

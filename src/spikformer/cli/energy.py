@@ -17,6 +17,7 @@ import tyro
 from rich.table import Table
 
 from spikformer.cli.console import Measured, bar, plain_table, print_table, say
+from spikformer.paper import AC_PJ, MAC_PJ
 
 if TYPE_CHECKING:
     from spikformer.analysis.energy import EnergyReport, FirstConv
@@ -28,9 +29,9 @@ _FIRST_CONV: dict[FirstConv, str] = {"every_step": "at every step", "once": "onc
 class Options(Measured):
     weights: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[WEIGHTS]")] = None
     """A run folder, weights of it, such as runs/NAME/best.safetensors, or a shipped name (`models --weights`)."""
-    mac_pj: float = 4.6
+    mac_pj: float = MAC_PJ
     """Picojoules of a multiply-accumulate, by default in 32-bit floats at 45 nm."""
-    ac_pj: float = 0.9
+    ac_pj: float = AC_PJ
     """Picojoules of an accumulate."""
     memory: bool = False
     """Add what moving weights and membranes costs."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
 from spikformer.cli.console import say
+from spikformer.config import Join
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Options:
     Residual networks have none."""
     preset: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
-    join: Literal["add", "and", "iand"] | None = None
+    join: Join | None = None
     """How blocks of a SEW network join spikes, if not by the preset's add."""
     batch_leak: bool = False
     """Keep the published behaviour of QKFormer, whose samples leak into each other: for its published weights alone."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from spikformer.cli.console import cell, check_least, plain_table, print_table, say
+from spikformer.cli.console import bar, cell, check_least, plain_table, print_table, say
 from spikformer.errors import SILENT
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Options:
 
 def run(options: Options) -> int:
     from spikformer.engine.anytime import wanted_confidence
-    from spikformer.runs.predict import answer_files, write_csv
+    from spikformer.runs.predict import answer_files, expand_folders, write_csv
     from spikformer.runs.trained import load_answering
 
     if not options.files:
@@ -51,7 +51,9 @@ def run(options: Options) -> int:
         raise ValueError(f"--confidence must be a probability above 0 and at most 1, got {options.confidence:g}.")
     model = load_answering(options.weights, prefer_engine=True)
     confidence = wanted_confidence(options.confidence, model.card)
-    answers = answer_files(model, options.files, options.top, confidence)
+    files = expand_folders(options.files)
+    with bar("Predicting", len(files), enabled=not options.json) as advance:
+        answers = answer_files(model, files, options.top, confidence, advance)
     if options.json:
         print(json.dumps([answer.to_dict() for answer in answers]))
     else:

@@ -247,10 +247,8 @@ class Engine:
         return _restore, (self._compiled, self.num_threads, self.mode)
 
     def __repr__(self) -> str:
-        return (
-            f"Engine({len(self.program.ops)} ops, T = {self.program.time_steps}, {self.instructions}, "
-            f"{self.num_threads} threads)"
-        )
+        threads = f"{self.num_threads} thread{'' if self.num_threads == 1 else 's'}"
+        return f"Engine({len(self.program.ops)} ops, T = {self.program.time_steps}, {self.instructions}, {threads})"
 
     def _run(
         self, frames: np.ndarray, state: np.ndarray | None = None, next_state: np.ndarray | None = None

@@ -36,12 +36,16 @@ def key_value_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return query @ (key.transpose(-2, -1) @ value)
 
 
+def takes_keys_first(num_tokens: int, head_dim: int) -> bool:
+    """Whether Kᵀ V first is the cheaper order: with more tokens N than features d in a head."""
+    return num_tokens > head_dim
+
+
 def linear_product(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Q Kᵀ V in the cheaper order: Kᵀ V first where there are more tokens N than features d in a head."""
+    """Q Kᵀ V in the cheaper order."""
     if torch.jit.is_tracing():  # where sizes are unknown, and either order is right
         return query_key_first(query, key, value)
-    num_tokens, head_dim = query.shape[-2:]
-    product = key_value_first if num_tokens > head_dim else query_key_first
+    product = key_value_first if takes_keys_first(*query.shape[-2:]) else query_key_first
     return product(query, key, value)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,12 +83,23 @@ class FileAnswer:
 
 
 def answer_files(
-    model: SpikingNetwork | Engine, paths: Iterable[Path], top: int = 3, confidence: float | None = None
+    model: SpikingNetwork | Engine,
+    files: Iterable[Path],
+    top: int = 3,
+    confidence: float | None = None,
+    on_file: Callable[[int], None] | None = None,
 ) -> list[FileAnswer]:
-    """The `top` likeliest classes of every file, of a folder all its files; one that cannot be read ends nothing."""
+    """The `top` likeliest classes of every file; one that cannot be read ends nothing.
+
+    `on_file` is called with 1 after each.
+    """
     check_at_least("top", top, 1)
-    files = [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
-    return [_answer(model, file, top, confidence) for file in files]
+    answers = []
+    for file in files:
+        answers.append(_answer(model, file, top, confidence))
+        if on_file is not None:
+            on_file(1)
+    return answers
 
 
 def _answer(model: SpikingNetwork | Engine, file: Path, top: int, confidence: float | None) -> FileAnswer:
@@ -101,19 +112,30 @@ def _answer(model: SpikingNetwork | Engine, file: Path, top: int, confidence: fl
     return FileAnswer(file, tuple(found.top(top)), num_steps=None if confidence is None else found.num_steps)
 
 
-def write_csv(answers: Iterable[FileAnswer], path: Path, top: int) -> None:
-    """A row for each file: its classes and their probabilities, the likeliest first, and its error."""
+def write_csv(answers: Sequence[FileAnswer], path: Path, top: int) -> None:
+    """A row for each file: its classes and their probabilities, the likeliest first, and its error.
+
+    Where a confidence was given, also the time steps that the answer took.
+    """
     columns = [name for number in range(1, top + 1) for name in (f"class_{number}", f"probability_{number}")]
+    columns += ["steps"] if any(answer.num_steps is not None for answer in answers) else []
     text = io.StringIO()
     writer = csv.DictWriter(text, ["file", *columns, "error"], restval="", lineterminator="\n")
     writer.writeheader()
     for answer in answers:
         row = {"file": str(answer.file), "error": answer.error or ""}
+        if answer.num_steps is not None:
+            row["steps"] = str(answer.num_steps)
         for number, (name, share) in enumerate(answer.classes, 1):
             row |= {f"class_{number}": name, f"probability_{number}": f"{share:.6g}"}
         writer.writerow(row)
     # A file's name can be bytes that no encoding has; the other answers are worth keeping.
     write_atomically(path, text.getvalue().encode(errors="backslashreplace"))
+
+
+def expand_folders(paths: Iterable[Path]) -> list[Path]:
+    """Files as they are, and every file of a folder."""
+    return [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
 
 
 def list_files(folder: Path) -> list[Path]:

@@ -26,10 +26,11 @@ from spikformer.io import read_json
 from spikformer.models import SpikingNetwork
 from spikformer.paper import PaperRow
 from spikformer.presets import PRESETS, get_preset
-from spikformer.runs.folder import Run
+from spikformer.runs.folder import Description, Run
 from spikformer.runs.measure import Watched, attention_maps, batches, watch_samples
 from spikformer.runs.trained import choose_samples, load_trained, open_data
 from spikformer.training import EvalOptions, Evaluation, choose_device, evaluate, get_recipe
+from spikformer.training.progress import best_epoch
 from spikformer.validation import Accelerator, check_at_least
 from spikformer.visualise.report import Report, ReportedRun, Sample, Weights, write_report
 
@@ -70,7 +71,7 @@ class OpenRun:
     name: str
     split: str
     data: DataSet
-    description: dict[str, Any]
+    description: Description
     environment: dict[str, Any]
     planned_epochs: int
     history: History
@@ -103,7 +104,7 @@ class OpenRun:
         indices = choose_samples(self.data, self.split, num_shown)
         watched = list(watch_samples(model, self.data, self.split, indices))
         samples = [_sample(model, each) for each in watched]
-        settings, recipe = self.description["settings"], self.description["recipe"]
+        settings, recipe = self.description.settings, self.description.recipe
         return ReportedRun(
             name=self.name,
             recipe=recipe,
@@ -111,7 +112,7 @@ class OpenRun:
             events=self.data.events,
             class_names=self.data.class_names,
             num_parameters=sum(parameter.numel() for parameter in model.parameters()),
-            num_train_samples=self.description["num_train_samples"],
+            num_train_samples=self.description.num_train_samples,
             time_steps=firing.time_steps,
             planned_epochs=self.planned_epochs,
             history=self.history,
@@ -154,11 +155,11 @@ def open_run(path: Path, name: str, data_path: Path | None, split: str) -> OpenR
     history = folder.metrics
     if not folder.last.exists():
         raise FileNotFoundError(f"{path} holds no {folder.last.name}; `spikformer train` writes it after an epoch.")
-    description, recipe = vars(folder.description), folder.recipe
+    description, recipe = folder.description, folder.recipe
     last = _read(folder.last, "last", len(history), description)
-    best_epoch = _best_epoch(history)
-    best = _read(folder.best, "best", best_epoch, description) if best_epoch and folder.best.exists() else None
-    recorded = Path(description["data"]) if description["data"] else None
+    kept = best_epoch(history)
+    best = _read(folder.best, "best", kept, description) if kept and folder.best.exists() else None
+    recorded = Path(description.data) if description.data else None
     data = open_data(last.model, data_path or recorded)
     data.split(split)
     environment = _read_environment(path)
@@ -227,24 +228,18 @@ def _page_link(run: Path, output: Path) -> str | None:
     return quote(Path(os.path.relpath(run / PAGE, output.parent)).as_posix())
 
 
-def _best_epoch(history: History) -> int | None:
-    """The one that training kept: the first of those that were most often right on validation."""
-    shares = [row.get("validation_accuracy", -1.0) for row in history]
-    return shares.index(max(shares)) + 1 if max(shares) >= 0 else None
-
-
-def _read(path: Path, kind: str, epoch: int, description: dict[str, Any]) -> _Trained:
+def _read(path: Path, kind: str, epoch: int, description: Description) -> _Trained:
     """Weights that are of this run: of the same model, for the same classes."""
     model = load_trained(path)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    recipe, named, answered = path.with_name("recipe.json"), len(description["class_names"]), model.config.num_classes
+    recipe, named, answered = path.with_name("recipe.json"), len(description.class_names), model.config.num_classes
     if named != answered:
         raise FileError(
             recipe, f"names {named} classes, and {path.name} has {answered}; one of them is of another run."
         )
     config = json.loads(json.dumps(model.config.to_dict()))  # as a file has it, lists for tuples
-    if description["settings"].get("model") != config or tuple(description["class_names"]) != model.card.class_names:
+    if description.settings.get("model") != config or tuple(description.class_names) != model.card.class_names:
         raise FileError(path, f"holds another model than {recipe} describes; one of them is of another run.", "unfit")
     return _Trained(kind, epoch, model, sha256)
 

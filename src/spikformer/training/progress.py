@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -39,10 +40,22 @@ class Progress:
         self.loss_sum, self.num_correct = float(loss_sum), int(num_correct)
         self.num_samples, self.unreadable = int(num_samples), int(unreadable)
 
-    def finish_epoch(self, metrics: dict[str, float]) -> None:
+    def finish_epoch(self, metrics: dict[str, float]) -> bool:
+        """Whether it is the best one so far."""
         self.history.append(metrics)
         self.epoch, self.batch = self.epoch + 1, 0
         self.loss_sum, self.num_correct, self.num_samples, self.epoch_seconds = 0.0, 0, 0, 0.0
+        is_best = best_epoch(self.history) == self.epoch
+        if is_best:
+            self.best_epoch, self.best_accuracy = self.epoch, metrics["validation_accuracy"]
+        return is_best
+
+
+def best_epoch(history: Sequence[Mapping[str, float]]) -> int | None:
+    """The epoch with the best accuracy on validation, the first of several; None where nothing was validated."""
+    shares = [row.get("validation_accuracy", -1.0) for row in history]
+    best = max(shares, default=-1.0)
+    return shares.index(best) + 1 if best >= 0 else None
 
 
 class Iteration(NamedTuple):

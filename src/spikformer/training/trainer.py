@@ -256,16 +256,12 @@ class Trainer:
             "samples_per_second": progress.num_samples / max(progress.epoch_seconds, 1e-9),
             "unreadable": progress.unreadable,
         }
-        best = False
         if self.data.validation is not None:
             validation = self.evaluate("validation")
             self.silent = validation.silent
             metrics |= {"validation_loss": validation.loss, "validation_accuracy": validation.top1}
-            best = progress.best_accuracy is None or validation.top1 > progress.best_accuracy
-            if best:
-                progress.best_epoch, progress.best_accuracy = progress.epoch + 1, validation.top1
         metrics["seconds"] = progress.seconds
-        progress.finish_epoch(metrics)
+        best = progress.finish_epoch(metrics)
         return Epoch(progress.epoch, metrics, best)
 
     def _part_size(self) -> int:

@@ -58,7 +58,6 @@ def assert_tiny_cifar(cifar: Cifar, which: str, num_batches: int | None = None) 
         assert split.images.dtype == np.uint8
         assert split.labels.dtype == np.int64
         assert split.images.flags.writeable
-    assert cifar.num_train_batches == (num_batches or batches)
     assert len(cifar.class_names) == num_classes
     assert cifar.class_names[:2] == (("airplane", "automobile") if which == "cifar10" else ("fine_0", "fine_1"))
 
@@ -94,7 +93,7 @@ def test_a_tar_without_gzip_and_without_folder_is_read(tiny_cifar, write_archive
 
 
 @pytest.mark.parametrize("version", ["python", "binary"])
-def test_some_batches_are_read_and_counted(version: str, tiny_cifar, write_folder, caplog) -> None:
+def test_some_batches_are_read(version: str, tiny_cifar, write_folder, caplog) -> None:
     files = {
         name: content for name, content in tiny_cifar("cifar10", version).items() if name[11:12] not in tuple("345")
     }

@@ -31,7 +31,6 @@ class Cifar(NamedTuple):
     train: LabelledImages
     test: LabelledImages
     class_names: tuple[str, ...]
-    num_train_batches: int  # of five of CIFAR-10, of one of CIFAR-100
 
 
 class _Version(NamedTuple):
@@ -96,7 +95,7 @@ def read_cifar(root: str | os.PathLike[str], which: str) -> Cifar:
     readers = [partial(read, version.class_names, _read_names)]
     readers += [partial(read, name, parse_images) for name in (*batches, version.test)]
     class_names, *train, test = read_each(readers)
-    return Cifar(_joined(train), _joined([test]), class_names, len(batches))
+    return Cifar(_joined(train), _joined([test]), class_names)
 
 
 def _find(root: Path, kind: _Kind) -> tuple[Path, _Version, Mapping[str, Path | bytes]]:
