@@ -76,7 +76,7 @@ test: lint browser
 	@echo "==> Running the tests"
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(INSTALLED) browser
+test-slow: $(INSTALLED) browser zig
 	@echo "==> Running the slow tests: whole commands, several processes, benchmarks"
 	$(BIN)/python -m pytest -n 2 -m slow
 
