@@ -169,8 +169,11 @@ def test_an_installed_library_with_its_examples(is_shared: bool, tmp_path: Path)
     example, strict = tmp_path / "example", ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["cc", *strict, _C / "example.c", *flags, "-o", example], check=True)
     subprocess.run(["cc", Path(__file__).with_name("run_engine.c"), *flags, "-o", tmp_path / "run_engine"], check=True)
+    probe = tmp_path / "probe_engine"  # of both headers
+    subprocess.run(["cc", "-std=c99", Path(__file__).with_name("probe_engine.c"), *flags, "-o", probe], check=True)
     modes: tuple[Mode, ...] = ("events",) if BEST == "amx" else ("events", "dense")  # AMX multiplies integers
     assert_answers(write_case("every_op", tmp_path), [tmp_path / "run_engine"], modes)
+    assert_probes(write_case("every_op", tmp_path), [probe], "events", answers=False)
     seen = Preprocessing(kind="image", size=(8, 16), channels=3, mean=(0.5,), std=(0.25,))
     card = ModelCard(architecture="program", class_names=("zero", "one", "two"), preprocessing=seen)
     path, picture = tmp_path / "net.engine", tmp_path / "picture.ppm"
