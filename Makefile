@@ -166,12 +166,15 @@ RUN := build/run
 RUN_SANITIZED := $(patsubst kernels/%.cpp,$(RUN)/sanitized/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)))
 $(RUN)/sanitized/%.o: kernels/%.cpp $(CORE_HEADERS)
 	@mkdir -p $(@D)
-	g++ $(CORE_FLAGS) $(SANITIZERS) -c $< -o $@
+	g++ $(CORE_FLAGS) $(SANITIZERS) -fPIC -c $< -o $@
 .SECONDARY: $(RUN_SANITIZED)  # kept, though pattern rules alone name them
 C_FLAGS := -std=c11 -Wall -Wextra -Werror -Ikernels/bindings/c
-$(RUN)/sanitized/%: tests/native/%.c $(RUN_SANITIZED)
+$(RUN)/sanitized/%: %.c $(RUN_SANITIZED)
 	gcc $(C_FLAGS) $(SANITIZERS) -c $< -o $@.o
 	g++ $(SANITIZERS) $@.o $(RUN_SANITIZED) -o $@
+$(RUN)/sanitized/libspikformer.so: $(RUN_SANITIZED)
+	g++ $(SANITIZERS) -shared $^ -o $@
+vpath %.c tests/native kernels/bindings/c
 
 # Whole programs on the emulated processor: the C library with NEON, against the scalar engine of this machine.
 ARM := build/arm
