@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Compiled modules are kept, whatever the shell says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install browser demo check test test-slow test-avx2 test-scalar lint neon arm sanitize tsan soak fuzz fuzz-engine bench \
+.PHONY: help install browser demo check test test-slow test-avx2 test-scalar lint neon arm arm-wheel sanitize tsan soak fuzz fuzz-engine bench \
   pictures clean
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make neon      run the engine's kernels for ARM under emulation, and compare them with the scalar ones"
 	@echo "make arm       the same, then whole programs through the C library for ARM"
+	@echo "make arm-wheel compile a wheel for ARM, and run it in an emulated interpreter"
 	@echo "make sanitize  run the native core's tests on a build of it that stops at the first bad access to memory"
 	@echo "make wasm      compile the engine for browsers: src/spikformer/page/engine.wasm"
 	@echo "make wasm-kernels  compare the kernels for browsers with the scalar ones, in Node"
@@ -76,7 +77,7 @@ test: lint browser
 	@echo "==> Running the tests"
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(INSTALLED) browser
+test-slow: $(INSTALLED) browser zig
 	@echo "==> Running the slow tests: whole commands, several processes, benchmarks"
 	$(BIN)/python -m pytest -n 2 -m slow
 
@@ -165,12 +166,15 @@ RUN := build/run
 RUN_SANITIZED := $(patsubst kernels/%.cpp,$(RUN)/sanitized/%.o,$(shell echo $(ENGINE_SOURCES) $(C_SOURCES)))
 $(RUN)/sanitized/%.o: kernels/%.cpp $(CORE_HEADERS)
 	@mkdir -p $(@D)
-	g++ $(CORE_FLAGS) $(SANITIZERS) -c $< -o $@
+	g++ $(CORE_FLAGS) $(SANITIZERS) -fPIC -c $< -o $@
 .SECONDARY: $(RUN_SANITIZED)  # kept, though pattern rules alone name them
 C_FLAGS := -std=c11 -Wall -Wextra -Werror -Ikernels/bindings/c
-$(RUN)/sanitized/%: tests/native/%.c $(RUN_SANITIZED)
+$(RUN)/sanitized/%: %.c $(RUN_SANITIZED)
 	gcc $(C_FLAGS) $(SANITIZERS) -c $< -o $@.o
 	g++ $(SANITIZERS) $@.o $(RUN_SANITIZED) -o $@
+$(RUN)/sanitized/libspikformer.so: $(RUN_SANITIZED)
+	g++ $(SANITIZERS) -shared $^ -o $@
+vpath %.c tests/native kernels/bindings/c
 
 # Whole programs on the emulated processor: the C library with NEON, against the scalar engine of this machine.
 ARM := build/arm
@@ -185,6 +189,43 @@ $(ARM)/%: tests/native/%.c $(ARM_OBJECTS)
 arm: neon $(INSTALLED)
 	@echo "==> Running whole programs on an emulated ARM processor"
 	$(BIN)/python -m pytest tests/native/test_arm.py
+
+# A wheel for ARM, and $(ARM)/python, which is Debian's interpreter for ARM with that wheel and NumPy. Debian's packages are
+# unpacked into a folder: nothing is installed, and no root is needed. The wheel is built by the Python of this machine,
+# which takes what its sysconfig says from the other one; so both have the same version.
+ARM_PYTHON = python$(shell $(BIN)/python -c "import sys; print('%d.%d' % sys.version_info[:2])")
+ARM_APT = apt-get -qq $(addprefix -o ,APT::Architecture=arm64 APT::Architectures=arm64 APT::Sandbox::User=root \
+  $(addprefix Dir::,State=$(abspath $(ARM)/apt) State::status=/dev/null Cache=$(abspath $(ARM)/apt)))
+ARM_PACKAGES = $(ARM_PYTHON)-minimal lib$(ARM_PYTHON)-{minimal,stdlib,dev} libc6 libgcc-s1 libstdc++6 libgomp1 zlib1g libexpat1 libffi8
+$(ARM)/root/unpacked: | $(INSTALLED)
+	@echo "==> Fetching Debian's $(ARM_PYTHON) for ARM"
+	@mkdir -p $(ARM)/apt/{lists,archives}/partial
+	$(ARM_APT) update
+	cd $(ARM)/apt && $(ARM_APT) download $(ARM_PACKAGES)
+	for package in $(ARM)/apt/*.deb; do dpkg -x $$package $(ARM)/root; done
+	@touch $@
+$(ARM)/tools/_sysconfigdata__aarch64-linux-gnu.py: $(ARM)/root/unpacked
+	@$(BIN)/python -m pip install --quiet --target $(@D) scikit-build-core nanobind cmake ninja
+	@cp $(ARM)/root/usr/lib/$(ARM_PYTHON)/$(@F) $@
+ARM_WHEEL = CMAKE_SYSTEM_NAME=Linux CMAKE_SYSTEM_PROCESSOR=aarch64 CMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+  CMAKE_CXX_FLAGS=-I$(abspath $(ARM)/root/usr/include) Python_INCLUDE_DIR=$(abspath $(ARM)/root/usr/include/$(ARM_PYTHON))
+ARM_PLATFORMS := linux_aarch64 manylinux_2_28_aarch64 manylinux2014_aarch64
+$(ARM)/python: $(ARM)/tools/_sysconfigdata__aarch64-linux-gnu.py pyproject.toml CMakeLists.txt \
+  $(wildcard kernels/core/* kernels/isa/*.hpp kernels/isa/*/* kernels/bindings/python/*) $(shell find src/spikformer -name '*.py')
+	@echo "==> Building a wheel for ARM, and installing it into $(ARM)/site"
+	rm -rf $(ARM)/{site,wheel}
+	PATH=$(abspath $(ARM)/tools/bin):$$PATH PYTHONPATH=$(abspath $(ARM)/tools) _PYTHON_HOST_PLATFORM=linux-aarch64 \
+	  _PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata__aarch64-linux-gnu $(BIN)/python -m pip wheel --quiet . --no-deps \
+	  --no-build-isolation --wheel-dir $(ARM)/wheel --config-settings build-dir=$(ARM)/cmake --config-settings wheel.cmake=true \
+	  $(addprefix --config-settings cmake.define.,$(ARM_WHEEL))
+	$(BIN)/python -m pip install --quiet --target $(ARM)/site --no-deps --only-binary=:all: \
+	  $(addprefix --platform ,$(ARM_PLATFORMS)) numpy $(ARM)/wheel/*.whl
+	@printf '#!/bin/sh\nexec qemu-aarch64 -L %s -E PYTHONPATH=%s %s "$$@"\n' $(abspath $(ARM)/root $(ARM)/site) \
+	  $(abspath $(ARM)/root/usr/bin/$(ARM_PYTHON)) > $@
+	@chmod +x $@
+arm-wheel: arm-tools $(ARM)/python
+	@echo "==> Running that wheel on an emulated ARM processor"
+	$(BIN)/python -m pytest tests/native/test_arm.py -k wheel
 
 # The C interface for browsers, by the compiler of the package ziglang. Its C++ library has no exceptions: what they need
 # is compiled from the sources that come with it. No name of a folder is in the result, which is the same everywhere.

@@ -151,8 +151,10 @@ def cache_folder() -> Path:
     """The user's cache folder for this project; SPIKFORMER_CACHE names another."""
     if named := os.environ.get("SPIKFORMER_CACHE"):
         return Path(named).expanduser()
-    import pooch
-
+    try:
+        import pooch
+    except ImportError:  # as where an engine runs with NumPy alone
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spikformer"
     return Path(pooch.os_cache("spikformer"))
 
 

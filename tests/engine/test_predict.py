@@ -1,6 +1,7 @@
 """From a file to a class name, with an engine alone: no torch, no data set."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -132,13 +133,16 @@ def test_picture_to_class_name_where_torch_cannot_be_imported(pictures: Engine, 
     model.card = replace(engine.card, data_set="digits")
     sf.compile_engine(model, num_threads=1).save(tmp_path / "net.engine")
     expected = engine.predict(path)[0].class_name
+    environment = {name: value for name, value in os.environ.items() if name != "SPIKFORMER_CACHE"}
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
 
     def run(code: str) -> str:
         words = [sys.executable, "-c", BLOCKED + code, str(tmp_path / "net.engine"), str(path)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     assert run(IN_PYTHON).strip() == expected
     (answer,) = json.loads(run(IN_A_SHELL))
     assert answer["classes"][0]["class"] == expected
+    assert (tmp_path / "cache/spikformer/density_thresholds.json").exists()

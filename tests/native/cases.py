@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from tests.engine.drawn import draw_floats, program_of_every_op
 from tests.engine.drawn_programs import draw_input, draw_program
+from tests.native.run_engine import answers, probed
 
 import spikformer as sf
 from spikformer.analysis.specimens import frames_for, shrunk, specimen
@@ -46,26 +47,12 @@ class Case:
     def expected(self, mode: Mode) -> bytes:
         """Logits, those of each step, and of two steps of a stream."""
         self.engine.mode = mode
-        open_size = self.engine.program.image_size is None
-        state = self.engine.initial_state(self.x.shape[-4], self.x.shape[-2:] if open_size else None)
-        frames = (self.x, self.x) if self.x.ndim == 4 else (self.x[0], self.x[min(1, len(self.x) - 1)])
-        first, state = self.engine.step(frames[0], state)
-        second, _ = self.engine.step(frames[1], state)
-        answers = (self.engine(self.x), self.engine.forward_steps(self.x), first, second)
-        return b"".join(answer.tobytes() for answer in answers)
+        return answers(self.engine, self.x)
 
     def probed(self, mode: Mode) -> bytes:
         """Spikes and membranes of all neurons; logits and spikes while two ops are changed; logits afterwards."""
-        engine, x = self.engine, self.x
-        engine.mode = mode
-        spikes, membranes = engine.spikes(x), engine.membranes(x)
-        answers = [array for name in spikes for array in (spikes[name], membranes[name])]
-        names = list(spikes)
-        first, last = names[0], names[-1]
-        silence = [0, spikes[first].shape[-1] - 1]
-        with engine.intervene(first, silence=silence), engine.intervene(last, noise=0.25, seed=2**53 - 1):
-            answers += [engine(x), *engine.spikes(x).values()]
-        return b"".join(np.ascontiguousarray(answer).tobytes() for answer in (*answers, engine(x)))
+        self.engine.mode = mode
+        return probed(self.engine, self.x)
 
     def lines(self, mode: Mode) -> list[list[str | float]]:
         """Ops with the shape of what they write, then what each product did."""
@@ -159,6 +146,7 @@ def make(target: str) -> Path:
     (REPOSITORY / "build").mkdir(exist_ok=True)
     with (REPOSITORY / "build/make.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        run = subprocess.run(["make", "-s", "-j2", target], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+        command = ["make", "-s", "-j2", "-o", ".venv/installed", target]
+        run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     return REPOSITORY / target

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bindings/c/spikformer.h"
+#include "bindings/c/spikformer_probes.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spikformer.h"
+#include "spikformer_probes.h"
 
 static void check(int holds, const char* what) {
     if (!holds) {

@@ -1,6 +1,7 @@
 """The C library under sanitizers: the scalar engine's bits, the package's preprocessing, files that are not trusted."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -169,20 +170,42 @@ def test_an_installed_library_with_its_examples(is_shared: bool, tmp_path: Path)
     example, strict = tmp_path / "example", ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["cc", *strict, _C / "example.c", *flags, "-o", example], check=True)
     subprocess.run(["cc", Path(__file__).with_name("run_engine.c"), *flags, "-o", tmp_path / "run_engine"], check=True)
+    probe = tmp_path / "probe_engine"  # of both headers
+    subprocess.run(["cc", "-std=c99", Path(__file__).with_name("probe_engine.c"), *flags, "-o", probe], check=True)
     modes: tuple[Mode, ...] = ("events",) if BEST == "amx" else ("events", "dense")  # AMX multiplies integers
     assert_answers(write_case("every_op", tmp_path), [tmp_path / "run_engine"], modes)
+    assert_probes(write_case("every_op", tmp_path), [probe], "events", answers=False)
+    commands: list[list[str | Path]] = [[example]]
+    if is_shared:
+        commands.append([sys.executable, _C / "example.py", prefix / "lib/libspikformer.so"])
+    _assert_named(commands, tmp_path)
+
+
+def test_both_examples_under_sanitizers(tmp_path: Path) -> None:
+    """Python is not built with them: what they need is loaded first, and leaks of the interpreter are its own."""
+    _assert_named([[make("build/run/sanitized/example")]], tmp_path)
+    library = make("build/run/sanitized/libspikformer.so")
+    loaded = [
+        subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so")
+    ]
+    environment = {"LD_PRELOAD": " ".join(loaded), "ASAN_OPTIONS": "detect_leaks=0"}
+    _assert_named([[sys.executable, _C / "example.py", library]], tmp_path, **environment)
+
+
+def _assert_named(commands: list[list[str | Path]], folder: Path, **environment: str) -> None:
+    """Each command, given an engine and a picture, prints the class that the package names."""
     seen = Preprocessing(kind="image", size=(8, 16), channels=3, mean=(0.5,), std=(0.25,))
     card = ModelCard(architecture="program", class_names=("zero", "one", "two"), preprocessing=seen)
-    path, picture = tmp_path / "net.engine", tmp_path / "picture.ppm"
+    path, picture = folder / "net.engine", folder / "picture.ppm"
     write_compiled(Compiled(_program(3), card=card, density_threshold=0.5), path)
     pixels = np.random.default_rng(0).integers(0, 256, (21, 30, 3), np.uint8)
     Image.fromarray(pixels).save(picture)
     (answer,) = Engine(read_compiled(path), 1).predict(pixels.transpose(2, 0, 1))
-    commands: list[list[str | Path]] = [[example, path, picture]]
-    if is_shared:
-        commands.append([sys.executable, _C / "example.py", prefix / "lib/libspikformer.so", path, picture])
     for command in commands:
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [*command, path, picture], capture_output=True, text=True, check=False, env=os.environ | environment
+        )
         assert (run.returncode, run.stdout.strip()) == (0, answer.class_name), run.stderr
 
 

@@ -12,6 +12,7 @@ from tests.native.cases import (
     NO_MEMORY,
     OK,
     PROBED,
+    RANDOM,
     REPOSITORY,
     assert_answers,
     assert_probes,
@@ -30,9 +31,9 @@ needs_zig = pytest.mark.skipif(
 
 
 @needs_node
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in RANDOM)])
 def test_answers_are_the_scalar_engine_s(name: str, tmp_path: Path) -> None:
-    modes = ("auto", "events", "dense") if name == "every_op" else ("events",)
+    modes = ("auto", "events", "dense") if name == "every_op" or name in RANDOM else ("events",)
     assert_answers(write_case(name, tmp_path), NODE, modes)
 
 

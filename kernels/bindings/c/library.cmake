@@ -19,7 +19,8 @@ target_compile_options(spikformer PRIVATE ${same_bits})
 target_compile_definitions(spikformer PRIVATE SPIKFORMER_BUILDS_LIBRARY)
 target_include_directories(spikformer PUBLIC kernels/bindings/c)
 set_target_properties(spikformer PROPERTIES
-  VERSION ${version} SOVERSION 0 PUBLIC_HEADER kernels/bindings/c/spikformer.h
+  VERSION ${version} SOVERSION 0
+  PUBLIC_HEADER "kernels/bindings/c/spikformer.h;kernels/bindings/c/spikformer_probes.h"
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
 add_warnings(spikformer)
 

@@ -4,6 +4,7 @@
 
 #include "guard.hpp"
 #include "handles.hpp"
+#include "spikformer_probes.h"
 
 using namespace spikformer::engine;
 using spikformer::c::fail;

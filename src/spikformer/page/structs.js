@@ -1,4 +1,4 @@
-// The structs of spikformer.h as objects: what an engine says of itself, and of its last run.
+// The structs of spikformer.h and spikformer_probes.h as objects: what an engine says of itself, and of its last run.
 
 /**
  * @typedef {import("./memory.js").Memory} Memory
