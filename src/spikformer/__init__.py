@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spikformer.analysis.recorder import record
     from spikformer.card import ModelCard
     from spikformer.config import ModelConfig
+    from spikformer.data import register_dataset
     from spikformer.engine import compile_engine, load_engine
     from spikformer.layers import register_attention
     from spikformer.models import Spikformer, create_model, from_official, load, register_architecture, save
@@ -47,6 +48,7 @@ _HOME = {
     "record": "spikformer.analysis.recorder",
     "register_architecture": "spikformer.models",
     "register_attention": "spikformer.layers",
+    "register_dataset": "spikformer.data",
     "register_neuron": "spikformer.neurons",
     "save": "spikformer.models",
     "summary": "spikformer.analysis.operations",
@@ -74,6 +76,7 @@ __all__ = [
     "record",
     "register_architecture",
     "register_attention",
+    "register_dataset",
     "register_neuron",
     "save",
     "summary",

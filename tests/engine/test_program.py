@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.engine.drawn import NEURONS
+from tests.engine.drawn import NEURONS, program_of_every_op
 from tests.mistakes import field_error
 
 from spikformer import _native
@@ -12,6 +12,7 @@ from spikformer.engine.ops import (
     MAX_COUNT,
     MAX_INPUTS,
     MAX_TOKENS,
+    OP_NAMES,
     Add,
     Attend,
     Convolve,
@@ -34,6 +35,15 @@ def tiny(*ops: object, in_channels: int = 1) -> Program:
 
 def conv(name: str = "conv", x: int = 0, outputs: int = 4, kernel: int = 1, channels: int = 1) -> Convolve:
     return Convolve(name, (x,), np.ones((outputs, kernel, kernel, channels), np.float32), np.zeros(outputs, np.float32))
+
+
+def test_it_prints_a_line_for_each_op() -> None:
+    program = program_of_every_op()
+    first, *lines = repr(program).splitlines()
+    assert f"T = {program.time_steps}" in first
+    assert len(lines) == len(program.ops)
+    for number, (line, op) in enumerate(zip(lines, program.ops, strict=True), 1):
+        assert line.split()[:3] == [str(number), OP_NAMES[type(op)], op.name]
 
 
 @pytest.mark.parametrize(

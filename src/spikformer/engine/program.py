@@ -16,6 +16,7 @@ from spikformer.card import ModelCard
 from spikformer.config import LARGEST_ACTIVATION, NetworkConfig
 from spikformer.engine.ops import (
     MAX_SUM,
+    OP_NAMES,
     Add,
     And,
     Attend,
@@ -76,6 +77,17 @@ class Program:
                     f"{op.name}.{name}",
                 )
         self.check_sample(self.image_size or (self.patch_size, self.patch_size), self.time_steps)
+
+    def __repr__(self) -> str:
+        """A line for each op: the buffer it writes, those it reads, and what that buffer holds."""
+        height, width = self.image_size or (self.patch_size, self.patch_size)
+        longest = max(len(op.name) for op in self.ops)
+        lines = [f"Program of {self.in_channels}×{height}×{width}, T = {self.time_steps}"]
+        for number, (op, value) in enumerate(zip(self.ops, self.values(height, width)[1:], strict=True), 1):
+            read = " ".join(map(str, op.inputs))
+            held = f"{value.kind} {value.channels}×{value.height}×{value.width}"
+            lines.append(f"{number:4}  {OP_NAMES[type(op)]:20}{op.name:{longest + 2}}{read:12}{held}")
+        return "\n".join(lines)
 
     @property
     def read_out(self) -> ReadOut:
