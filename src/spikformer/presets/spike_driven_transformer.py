@@ -68,7 +68,7 @@ def spike_driven_transformer_2_512_cifar10() -> Preset:
 
 @preset
 def spike_driven_transformer_2_512_cifar100() -> Preset:
-    """SpikeDrivenTransformer-2-512: T = 4, 78.4 % on CIFAR-100."""
+    """SpikeDrivenTransformer-2-512: 10.28 M parameters counted, T = 4, 78.4 % on CIFAR-100."""
     return Preset(SpikeDrivenConfig(num_classes=100), ROWS["spike_driven_transformer_2_512_cifar100"])
 
 
