@@ -51,12 +51,11 @@ def test_docstrings_tell_the_time_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*ROWS, *list_models("ms_qkformer_*")])
 def test_docstrings_tell_the_parameters(name: str) -> None:
-    """As printed of this network, or of the one with its sizes; else counted, those never used included."""
-    told = re.search(r": ([\d.]+) M parameters( counted| as Spikformer)?", PRESETS[name].__doc__ or "")
+    """As printed, else counted, those never used included."""
+    told = re.search(r": ([\d.]+) M parameters( counted)?", PRESETS[name].__doc__ or "")
     assert told
-    if told[2] == " counted":
+    if told[2]:
         counted = COUNTED_PARAMETERS.get(name, CountedParameters(get_preset(name).config.num_parameters))
         assert float(told[1]) == round(counted.total / 1e6, 2)
     else:
-        row = NETWORKS[name.removeprefix("cml_")] if told[2] else ROWS[name]
-        assert float(told[1]) == row.parameters_millions
+        assert float(told[1]) == ROWS[name].parameters_millions

@@ -37,7 +37,7 @@ def maxformer_10_512_imagenet() -> Preset:
 
 @preset
 def maxformer_10_768_imagenet() -> Preset:
-    """Max-Former-10-768: 63.99 M parameters counted, T = 4, 82.39 % top-1, 78.6 % at T = 1."""
+    """Max-Former-10-768: 63.99 M parameters, T = 4, 82.39 % top-1, 78.6 % at T = 1."""
     return Preset(_imagenet(768, 4), ROWS["maxformer_10_768_imagenet"])
 
 

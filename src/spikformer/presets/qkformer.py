@@ -30,19 +30,19 @@ def _imagenet(kind: type[TokenAttentionConfig], embed_dim: int, **differences: A
 
 @preset
 def qkformer_10_384_imagenet() -> Preset:
-    """QKFormer-10-384: 16.47 M parameters counted, T = 4, 78.8 % top-1."""
+    """QKFormer-10-384: 16.47 M parameters, T = 4, 78.8 % top-1."""
     return Preset(_imagenet(QKFormerConfig, 384), ROWS["qkformer_10_384_imagenet"])
 
 
 @preset
 def qkformer_10_512_imagenet() -> Preset:
-    """QKFormer-10-512: 29.08 M parameters counted, T = 4, 82.04 % top-1."""
+    """QKFormer-10-512: 29.08 M parameters, T = 4, 82.04 % top-1."""
     return Preset(_imagenet(QKFormerConfig, 512), ROWS["qkformer_10_512_imagenet"])
 
 
 @preset
 def qkformer_10_768_imagenet() -> Preset:
-    """QKFormer-10-768: 64.96 M parameters counted, T = 4, 84.22 % top-1, 85.25 % at 288×288, 85.65 % at 384×384."""
+    """QKFormer-10-768: 64.96 M parameters, T = 4, 84.22 % top-1, 85.25 % at 288×288, 85.65 % at 384×384."""
     return Preset(_imagenet(QKFormerConfig, 768), ROWS["qkformer_10_768_imagenet"])
 
 
