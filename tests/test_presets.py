@@ -5,6 +5,7 @@ import torch
 from tests.mistakes import field_error, mistake
 
 import spikformer as sf
+from spikformer.analysis.specimens import distinct_models
 from spikformer.errors import UnknownNameError
 from spikformer.models import build_model
 from spikformer.presets import PRESETS, get_preset
@@ -90,9 +91,12 @@ def test_a_config_knows_its_number_of_parameters(name: str) -> None:
     assert get_preset(name).config.num_parameters == parameters(name)
 
 
-@pytest.mark.parametrize("kind", ["spikformer", "spikingformer", "cml_spikformer", "spike_driven_transformer"])
-def test_time_constants_are_parameters(kind: str) -> None:
-    config = get_preset(f"{kind}_2_256_cifar10dvs").config.override(neuron="plif")
+@pytest.mark.parametrize("name", distinct_models())
+def test_time_constants_are_parameters(name: str) -> None:
+    config = get_preset(name).config
+    if config.neuron not in ("lif", "if"):
+        return
+    config = config.override(neuron="plif")
     with torch.device("meta"):
         assert config.num_parameters == sum(each.numel() for each in build_model(config).parameters())
 

@@ -88,5 +88,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert all((page.parent / link).exists() for link in links if not link.startswith("http")), links
 
 
+@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))])
+def test_tests_that_are_named_exist(page: Path) -> None:
+    for name in re.findall(r"`(tests/[\w/]+\.\w+)", page.read_text(encoding="utf-8")):
+        assert (ROOT / name).exists(), name
+
+
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) < 200

@@ -1,9 +1,11 @@
 """Published numbers of the successors: each row is a preset's, and the presets' docstrings repeat them."""
 
+import re
+
 import pytest
 
 from spikformer.paper import NETWORKS
-from spikformer.presets import PRESETS, get_preset
+from spikformer.presets import PRESETS, get_preset, list_models
 from spikformer.successors import (
     ACCURACY_AFTER_400_EPOCHS,
     ACCURACY_AT_1_STEP,
@@ -11,7 +13,9 @@ from spikformer.successors import (
     ACCURACY_AT_288,
     ACCURACY_AT_384,
     ACCURACY_IN_LOGS,
+    COUNTED_PARAMETERS,
     ROWS,
+    CountedParameters,
 )
 
 pytestmark = pytest.mark.core
@@ -43,3 +47,15 @@ def test_further_results_are_in_the_docstrings(further: dict[str, float]) -> Non
 @pytest.mark.parametrize("name", ROWS)
 def test_docstrings_tell_the_time_steps(name: str) -> None:
     assert f"T = {get_preset(name).config.time_steps}" in (PRESETS[name].__doc__ or "")
+
+
+@pytest.mark.parametrize("name", [*ROWS, *list_models("ms_qkformer_*")])
+def test_docstrings_tell_the_parameters(name: str) -> None:
+    """As printed, else counted, those never used included."""
+    told = re.search(r": ([\d.]+) M parameters( counted)?", PRESETS[name].__doc__ or "")
+    assert told
+    if told[2]:
+        counted = COUNTED_PARAMETERS.get(name, CountedParameters(get_preset(name).config.num_parameters))
+        assert float(told[1]) == round(counted.total / 1e6, 2)
+    else:
+        assert float(told[1]) == ROWS[name].parameters_millions

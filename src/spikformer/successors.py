@@ -3,12 +3,13 @@
     ROWS["spikingformer_8_512_imagenet"].accuracy_percent
 
 Spikingformer and CML from the READMEs of zhouchenlin2096/Spikingformer and Spikingformer-CML, whose numbers of
-parameters leave out layer norms that are never used; the Spike-driven Transformer from BICLab/Spike-Driven-Transformer
-(ImageNet), Fancyssc/STEP, which quotes it (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the
-README of zhouchenlin2096/QKFormer (ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former
-from the training logs in bic-L/MaxFormer, at the best epoch, Max-ResNet from its README. SEW-ResNet from its paper;
-what it computes and spends on ImageNet is Spikformer's Tab. 2. Of the successors, Spikingformer alone is listed with
-both operations and energy; an energy alone fits any network at some firing rate.
+parameters leave out layer norms that are never used, and are one for both CIFAR sets, which is CIFAR-10's; the
+Spike-driven Transformer from the README of BICLab/Spike-Driven-Transformer (ImageNet), Fancyssc/STEP, which quotes it
+(CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the README of zhouchenlin2096/QKFormer
+(ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former from the training logs in
+bic-L/MaxFormer, at the best epoch, Max-ResNet, and parameters of the largest Max-Former, from its README. SEW-ResNet
+from its paper; what it computes and spends on ImageNet is Spikformer's Tab. 2. Of the successors, Spikingformer alone
+is listed with both operations and energy; an energy alone fits any network at some firing rate.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ ROWS: dict[str, PaperRow] = {
     "cml_spikingformer_2_256_cifar10dvs": PaperRow(2.57, 81.40),
     "cml_spikingformer_2_256_dvs128": PaperRow(2.57, 98.60),
     # Spikformer with CML
-    "cml_spikformer_8_384_imagenet": PaperRow(None, 72.73),
-    "cml_spikformer_8_512_imagenet": PaperRow(None, 75.61),
-    "cml_spikformer_8_768_imagenet": PaperRow(None, 77.34),
-    "cml_spikformer_4_256_cifar10": PaperRow(None, 94.82),
-    "cml_spikformer_2_384_cifar10": PaperRow(None, 95.63),
-    "cml_spikformer_4_384_cifar10": PaperRow(None, 95.93),
+    "cml_spikformer_8_384_imagenet": PaperRow(16.81, 72.73),
+    "cml_spikformer_8_512_imagenet": PaperRow(29.68, 75.61),
+    "cml_spikformer_8_768_imagenet": PaperRow(66.34, 77.34),
+    "cml_spikformer_4_256_cifar10": PaperRow(4.15, 94.82),
+    "cml_spikformer_2_384_cifar10": PaperRow(5.76, 95.63),
+    "cml_spikformer_4_384_cifar10": PaperRow(9.32, 95.93),
     "cml_spikformer_4_256_cifar100": PaperRow(None, 77.64),
     "cml_spikformer_2_384_cifar100": PaperRow(None, 78.75),
     "cml_spikformer_4_384_cifar100": PaperRow(None, 79.65),
-    "cml_spikformer_2_256_cifar10dvs": PaperRow(None, 80.90),
-    "cml_spikformer_2_256_dvs128": PaperRow(None, 98.60),
+    "cml_spikformer_2_256_cifar10dvs": PaperRow(2.57, 80.90),
+    "cml_spikformer_2_256_dvs128": PaperRow(2.57, 98.60),
     # Spike-driven Transformer
-    "spike_driven_transformer_8_384_imagenet": PaperRow(None, 72.28),
-    "spike_driven_transformer_6_512_imagenet": PaperRow(None, 74.11),
-    "spike_driven_transformer_8_512_imagenet": PaperRow(None, 74.57),
-    "spike_driven_transformer_10_512_imagenet": PaperRow(None, 74.66),
-    "spike_driven_transformer_8_768_imagenet": PaperRow(None, 77.07),
+    "spike_driven_transformer_8_384_imagenet": PaperRow(None, 72.28, energy_mj=3.90),
+    "spike_driven_transformer_6_512_imagenet": PaperRow(None, 74.11, energy_mj=3.56),
+    "spike_driven_transformer_8_512_imagenet": PaperRow(None, 74.57, energy_mj=4.50),
+    "spike_driven_transformer_10_512_imagenet": PaperRow(None, 74.66, energy_mj=5.53),
+    "spike_driven_transformer_8_768_imagenet": PaperRow(None, 77.07, energy_mj=6.09),
     "spike_driven_transformer_2_512_cifar10": PaperRow(None, 95.60),
     "spike_driven_transformer_2_512_cifar100": PaperRow(None, 78.40),
     "spike_driven_transformer_2_256_cifar10dvs": PaperRow(None, 80.00),
@@ -73,9 +74,9 @@ ROWS: dict[str, PaperRow] = {
     "sew_wide_7b_net_cifar10dvs": PaperRow(None, 74.40),
     "sew_7b_net_dvs128": PaperRow(None, 97.92),
     # QKFormer, all with samples that leak into each other
-    "qkformer_10_384_imagenet": PaperRow(None, 78.80),
-    "qkformer_10_512_imagenet": PaperRow(None, 82.04),
-    "qkformer_10_768_imagenet": PaperRow(None, 84.22),
+    "qkformer_10_384_imagenet": PaperRow(16.47, 78.80),
+    "qkformer_10_512_imagenet": PaperRow(29.08, 82.04),
+    "qkformer_10_768_imagenet": PaperRow(64.96, 84.22),
     "qkformer_4_384_cifar10": PaperRow(None, 96.18),
     "qkformer_4_384_cifar100": PaperRow(None, 81.15),
     "qkformer_2_256_cifar10dvs": PaperRow(None, 84.00),
@@ -83,7 +84,7 @@ ROWS: dict[str, PaperRow] = {
     # Max-Former
     "maxformer_10_384_imagenet": PaperRow(None, 77.78),
     "maxformer_10_512_imagenet": PaperRow(None, 75.43),
-    "maxformer_10_768_imagenet": PaperRow(None, 82.39),
+    "maxformer_10_768_imagenet": PaperRow(63.99, 82.39),
     "maxformer_4_384_cifar10": PaperRow(None, 97.04),
     "maxformer_4_384_cifar100": PaperRow(None, 82.65),
     "maxformer_2_256_cifar10dvs": PaperRow(None, 84.20),

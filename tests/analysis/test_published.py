@@ -3,9 +3,10 @@
 import pytest
 from tests.mistakes import field_error
 
-from spikformer.analysis.published import PublishedFigure, energy_at_rate, published_figures
+from spikformer.analysis.published import PublishedFigure, energies_alone, energy_at_rate, published_figures
 from spikformer.analysis.specimens import shrunk
-from spikformer.presets import get_preset
+from spikformer.presets import get_preset, list_models
+from spikformer.successors import ROWS
 
 # Why a figure of the paper is another when it is counted plainly.
 _ROUNDED = "T N² D is 78.7 M, and the paper prints 77"
@@ -161,3 +162,13 @@ def test_floats_in_attention_are_multiplied_whatever_the_rate() -> None:
 def test_an_impossible_rate_raises(rate: float) -> None:
     with field_error("rate", rate):
         energy_at_rate(shrunk("spikformer_tiny_digits"), rate)
+
+
+def test_an_energy_without_operations_fits_some_rate() -> None:
+    found = energies_alone()
+    assert [*found] == list_models("spike_driven_transformer_*_imagenet")
+    for name, rates in found.items():
+        for rate, first_conv in zip(rates, ("every_step", "once"), strict=True):
+            report = energy_at_rate(get_preset(name).config, rate)
+            assert 0.05 < rate < 0.25
+            assert report.energy_mj("paper", first_conv) == pytest.approx(ROWS[name].energy_mj)

@@ -10,10 +10,11 @@ from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.analysis.energy import Constants, measure_energy
-from spikformer.analysis.published import published_figures
+from spikformer.analysis.published import energies_alone, published_figures
 from spikformer.cli.energy import Options
 from spikformer.data import open_dataset
 from spikformer.runs.measure import batches
+from spikformer.successors import ROWS
 
 FEW = ("--max-samples", 6, "--batch-size", 4)
 
@@ -119,6 +120,7 @@ def test_the_papers_figures(run_here) -> None:
     assert text.splitlines()[-1].startswith(f"{agreeing} of {len(figures)} ")
     (line,) = [line for line in text.splitlines() if "Spikformer-8-768" in line and "96 channels" in line]
     assert "21.477  22.274  ≠" in line
+    assert all(f"{row.energy_mj:.2f} mJ (" in text for name, row in ROWS.items() if name in energies_alone())
 
 
 @pytest.mark.slow

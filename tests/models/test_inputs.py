@@ -5,7 +5,8 @@ import torch
 from tests.mistakes import field_error, mistake
 
 import spikformer as sf
-from spikformer.analysis.specimens import distinct_models
+from spikformer.analysis.specimens import distinct_models, shrunk
+from spikformer.config import check_frame
 from spikformer.errors import InputError
 from spikformer.models.inputs import finite_checks
 
@@ -40,6 +41,16 @@ def test_an_open_size_must_still_be_divisible() -> None:
     assert model(torch.randn(2, 1, 6, 10)).shape == (2, 10)
     with field_error("image_size", 2, "7×8"):
         model(torch.randn(2, 1, 7, 8))
+
+
+@pytest.mark.parametrize("name", distinct_models())
+def test_no_size_is_suggested_that_no_model_has(name: str) -> None:
+    config = shrunk(name)
+    (height, width), patch = config.image_size, config.patch_size
+    for size in ((height + 1, width), (height + patch, width)):
+        with mistake(InputError, f"{height}×{width}", f"{size[0]}×{width}", field="size") as caught:
+            check_frame((1, config.in_channels, *size), config)
+        assert (f"image_size={size}" in str(caught.value)) == (size[0] % patch == 0)
 
 
 def test_a_stream_is_checked(model: sf.Spikformer) -> None:

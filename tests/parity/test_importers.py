@@ -94,8 +94,17 @@ def test_a_preset_of_another_family_is_named() -> None:
         sf.from_official(state, num_heads=8, preset="cml_spikformer_4_384_cifar")
 
 
+def test_training_arguments_tell_the_number_of_heads() -> None:
+    state = official(TITLES["Spikingformer, CIFAR"], specimen(shrunk("spikingformer_4_384_cifar10", num_heads=4)))
+    with field_error("num_heads", "--num-heads"):
+        sf.from_official(state)
+    arguments = argparse.Namespace(num_heads=4)
+    assert sf.from_official({"state_dict": state, "args": arguments}).config.num_heads == 4
+
+
 def test_a_mixing_of_heads_tells_their_number() -> None:
     state = official(TITLES["Spike-driven Transformer"], specimen(shrunk("spike_driven_transformer_2_512_cifar10")))
+    assert sf.from_official(state).config.num_heads == 8
     with field_error("num_heads", "num_heads=8", "num_heads=4"):
         sf.from_official(state, num_heads=4)
 

@@ -106,6 +106,7 @@ def test_layouts_of_files(layout: str, prefix: str, tmp_path: Path) -> None:
 def test_heads_that_the_code_fixes_are_not_those_of_its_arguments() -> None:
     state = official(TITLES["Max-Former, CIFAR"], specimen(shrunk("maxformer_4_384_cifar10")))
     arguments = argparse.Namespace(num_heads=4)
+    assert sf.from_official({"state_dict": state, "args": arguments}).config.num_heads == 8
     assert sf.from_official({"state_dict": state, "args": arguments}, num_heads=8).config.num_heads == 8
     with field_error("num_heads", "num_heads=8", "num_heads=4"):
         sf.from_official({"state_dict": state, "args": arguments}, num_heads=4)

@@ -7,6 +7,7 @@ from tests.mistakes import field_error, file_error
 
 from spikformer.runs.ablation import ablate
 from spikformer.runs.folder import Run
+from spikformer.training import get_recipe
 
 SMALL = {"epochs": 1, "max_samples": 64, "model": {"depth": 1, "embed_dim": 16}}
 
@@ -34,4 +35,12 @@ def test_a_recipe_that_is_taught_needs_a_teacher(tmp_path: Path) -> None:
         ablate("attention", seeds=(0,), output=tmp_path / "grid", distillation=0.5, **SMALL)
     with pytest.raises(FileNotFoundError):
         ablate("recipe", seeds=(0,), output=tmp_path / "grid", teacher=tmp_path / "none.safetensors", **SMALL)
+    assert not (tmp_path / "grid").exists()
+
+
+@pytest.mark.parametrize("grid", ["attention", "architecture", "neuron"])
+@pytest.mark.parametrize("recipe", ["maxformer_tiny_digits", "sew_resnet_small_cifar10"])
+def test_the_papers_grids_start_from_a_spikformer(grid: str, recipe: str, tmp_path: Path) -> None:
+    with field_error("config", "Spikformer", get_recipe(recipe).model.title):
+        ablate(grid, recipe, seeds=(0,), output=tmp_path / "grid")
     assert not (tmp_path / "grid").exists()

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from spikformer.models import load
+from spikformer.models.registry import list_architectures
 
 pytestmark = pytest.mark.slow
 
@@ -61,12 +62,18 @@ def test_two_processes_compute_what_one_does_with_tet_muon_and_accumulation(tmp_
     assert together["metrics"]["train_loss"] == pytest.approx(alone["metrics"]["train_loss"], rel=1e-3)
 
 
-def test_two_processes_train_a_successor_as_one_does(tmp_path: Path) -> None:
-    """A network with membrane shortcuts, whose norms feed no neuron of their own."""
-    (one, alone), (two, together) = (compute(count, "synced", tmp_path / str(count), "successor") for count in (1, 2))
-    for name, gradient in one["gradients"].items():
-        assert torch.allclose(two["gradients"][name], gradient, rtol=1e-9, atol=1e-12), name
-    assert together["test"]["num_samples"] == alone["test"]["num_samples"] == 37
+def test_two_processes_train_every_architecture_as_one_does(tmp_path: Path) -> None:
+    """Membranes, stages, depthwise and strided convolutions, masks, joins: nothing sees more than its own samples."""
+    (one, alone), (two, together) = (
+        compute(count, "synced", tmp_path / str(count), "architectures") for count in (1, 2)
+    )
+    assert set(one) == set(two) >= {architecture.name for architecture in list_architectures()}
+    for network, gradients in one.items():
+        largest = max(gradient.abs().max() for gradient in gradients.values())
+        for name, gradient in gradients.items():
+            assert (two[network][name] - gradient).abs().max() < 1e-9 * largest, (network, name)
+        assert together[network]["train_loss"] == pytest.approx(alone[network]["train_loss"], rel=1e-3), network
+        assert together[network]["num_tested"] == alone[network]["num_tested"] == 37
 
 
 def test_norms_on_their_own_give_another_gradient(single, tmp_path: Path) -> None:

@@ -89,7 +89,10 @@ def variants(grid: Grid, config: NetworkConfig, data_set: str, *, events: bool =
     Of `events`, time steps are frames, and no more than the recipe's.
     """
     if not isinstance(config, ModelConfig):
-        raise FieldError("config", f"Ablations start from the recipe of a Spikformer, got a {config.title}.")
+        message = (
+            f"This ablation starts from the recipe of a Spikformer, got a {config.title}; the grid 'recipe' takes any."
+        )
+        raise FieldError("config", message)
     if grid == "architecture":
         return [Variant(name, {}, None, sized) for name, sized in sized_like(config).items()]
     makers = {

@@ -223,6 +223,25 @@ def _successor_rows() -> list[PublishedFigure]:
     return rows
 
 
+def energies_alone() -> dict[str, tuple[float, float]]:
+    """Networks of which an energy is printed and no operations: the mean rates that give it.
+
+    Of the first convolution at every step, and once. Any network has such a rate, so these figures check nothing.
+    """
+    rates = {}
+    for name, row in ROWS.items():
+        if row.energy_mj is not None and row.operations_giga is None:
+            config = get_preset(name).config
+            silent, dense = energy_at_rate(config, 0.0), energy_at_rate(config, 1.0)
+            every_step, once = (
+                (row.energy_mj - silent.energy_mj("paper", when))
+                / (dense.energy_mj("paper", when) - silent.energy_mj("paper", when))
+                for when in ("every_step", "once")
+            )
+            rates[name] = every_step, once
+    return rates
+
+
 def _mean_rate(name: str) -> float:
     """The one rate in every layer that gives a network's printed operations."""
     printed = (NETWORKS | ROWS)[name].operations_giga

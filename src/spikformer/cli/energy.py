@@ -158,7 +158,9 @@ def _memory(report: EnergyReport) -> dict[str, Any]:
 
 
 def _show_published(options: Options) -> int:
-    from spikformer.analysis.published import published_figures
+    from spikformer.analysis.published import energies_alone, published_figures
+    from spikformer.presets import get_preset
+    from spikformer.successors import ROWS
 
     if options.weights is not None:
         raise ValueError("--published is about the paper's figures, not about weights; leave one of them out.")
@@ -173,6 +175,14 @@ def _show_published(options: Options) -> int:
         what, mark = f"{figure.what} ({figure.unit})", "=" if figure.agrees else "≠"
         table.add_row(figure.where, what, figure.printed, figure.shown, mark, figure.counted)
     print_table(table)
+    alone = (
+        f"{get_preset(name).config.title} {ROWS[name].energy_mj:.2f} mJ ({every_step:.1%}, {once:.1%})"
+        for name, (every_step, once) in energies_alone().items()
+    )
+    say(
+        "Not counted again, because they are printed without operations (in brackets the mean rate that gives each, "
+        f"with the first convolution at every step, and once): {', '.join(alone)}."
+    )
     agreeing = sum(figure.agrees for figure in figures)
     say(f"{agreeing} of {len(figures)} agree to the last printed digit.")
     return 0

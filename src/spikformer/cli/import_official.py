@@ -24,8 +24,9 @@ class Options:
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int | None = None
-    """Heads of attention, which weights do not show: 12 for CIFAR at width 384, 8 for ImageNet (12 at 768), 16 for DVS.
-    Residual networks have none."""
+    """Heads of attention, where neither code nor checkpoint tells them: 12 for CIFAR at width 384 (Spikingformer on
+    CIFAR-100: 8), 8 for ImageNet (Spikformer at 768: 12; networks in stages: width / 64), 16 for DVS. Residual networks
+    have none."""
     preset: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     join: Join | None = None
@@ -67,7 +68,7 @@ def run(options: Options) -> int:
         print(json.dumps({"output": str(output), "parameters": parameters, "config": model.config.to_dict()}))
         return 0
     config = model.config
-    heads = "" if options.num_heads is None else f"{options.num_heads} heads, "
+    heads = f"{config.num_heads} heads, " if hasattr(config, "num_heads") else ""
     say(f"{config.title}: {parameters:,} parameters, {heads}T = {config.time_steps}, {config.num_classes} classes.")
     say(f"Wrote {output}")
     return 0

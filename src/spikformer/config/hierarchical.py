@@ -108,8 +108,9 @@ class HierarchicalConfig(AttentionConfig):
 
     @property
     def num_parameters(self) -> int:
-        """Of the network, from its sizes alone; parameters of neurons (`plif`) are not among them."""
-        total = (self.embed_dim + 1) * self.num_classes
+        """Of the network, from its sizes alone."""
+        time_constants = self.num_neuron_layers if self.neuron == "plif" else 0
+        total = (self.embed_dim + 1) * self.num_classes + time_constants
         for sizes in self.embeddings:
             widths = (sizes.in_channels, *sizes.stages, *sizes.branch)
             forks = widths[len(sizes.stages)]
@@ -123,6 +124,16 @@ class HierarchicalConfig(AttentionConfig):
         """Of what mixes tokens in one block of a stage: attention with Q, K, V and a projection."""
         width = self.widths[stage]
         return 4 * width * width + 9 * width
+
+    @property
+    def num_neuron_layers(self) -> int:
+        """With spikes in Q, K and V: of membranes, where the head has one instead of the first convolution."""
+        convolutions = sum(len(sizes.stages) + len(sizes.branch) for sizes in self.embeddings)
+        return convolutions + sum(depth * (self.mixer_neurons(stage) + 2) for stage, depth in enumerate(self.depths))
+
+    def mixer_neurons(self, stage: int) -> int:
+        """Layers of neurons in what mixes tokens in one block of a stage."""
+        return 5
 
     @property
     def largest_activation(self) -> int:

@@ -54,6 +54,9 @@ class MaxFormerConfig(HierarchicalConfig):
         kernel, width = self.mixer_kernels[stage], self.widths[stage]
         return (kernel**2 + 3) * width if kernel else 0
 
+    def mixer_neurons(self, stage: int) -> int:
+        return super().mixer_neurons(stage) if self.has_heads(stage) else int(self.mixer_kernels[stage] > 0)
+
     def check(self) -> None:
         super().check()
         if len(self.mixer_kernels) != self.last_stage:

@@ -272,5 +272,7 @@ def check_frame(shape: Sequence[int], config: NetworkShape) -> None:
         check_divisible((height, width), config.patch_size)
     elif (height, width) != config.image_size:
         wanted_height, wanted_width = config.image_size
-        fix = f"resize them, or make the model with image_size=({height}, {width})"
+        fix = "resize them"
+        if not (height % config.patch_size or width % config.patch_size):
+            fix += f", or make the model with image_size=({height}, {width})"
         raise InputError("size", f"images of {wanted_height}×{wanted_width}", f"{height}×{width}", fix)

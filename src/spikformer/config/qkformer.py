@@ -29,6 +29,9 @@ class TokenAttentionConfig(HierarchicalConfig):
         without_value = 0 if stage == self.last_stage else width * width + 2 * width
         return super().mixer_parameters(stage) - without_value
 
+    def mixer_neurons(self, stage: int) -> int:
+        return super().mixer_neurons(stage) - (stage != self.last_stage)  # token attention has no V
+
     def check(self) -> None:
         super().check()
         if len(self.depths) == 1 and self.pooled_conv != "second":
@@ -52,6 +55,10 @@ class QKFormerConfig(TokenAttentionConfig):
     @property
     def title(self) -> str:
         return f"QKFormer-{self.depth}-{self.embed_dim}"
+
+    @property
+    def num_neuron_layers(self) -> int:
+        return super().num_neuron_layers + len(self.embeddings)  # shortcuts spike, too
 
     @property
     def mixes_samples(self) -> bool:

@@ -1,8 +1,8 @@
 """Published checkpoints, of Spikformer, its successors and SEW-ResNet, as our models.
 
 The naming (see `official_names`, `residual_names`) and the sizes follow from the keys and shapes; the number of heads
-does not, so it is an argument. Where names and shapes fit several published networks that compute differently, so is
-the preset. What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
+mostly does not, so it is an argument. Where names and shapes fit several published networks that compute differently,
+so is the preset. What the authors' networks carry but never use (layer norms, a mixing of heads) is dropped and named.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def from_official(
 ) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
 
-    `num_heads` is needed for transformers. `extra_fields` are fields of the config that weights do not determine and in
+    `num_heads` is needed for transformers, unless their code fixes it or the checkpoint tells it, by its training
+    arguments or a tensor. `extra_fields` are fields of the config that weights do not determine and in
     which the trained network differed from its preset, such as `join="iand"` of a SEW-ResNet.
 
     `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
@@ -90,7 +91,7 @@ def from_official(
     like = _preset(naming, preset, sizes, name)
     neutral: dict[str, Any] = {"image_size": (like.patch_size,) * 2}
     if isinstance(naming, Naming):
-        _check_heads(num_heads, naming.num_heads, arguments, sizes["embed_dim"], state, name)
+        num_heads = _heads(num_heads, naming.num_heads, arguments, sizes["embed_dim"], state, name)
         neutral["num_heads"] = 1
     elif num_heads is not None:
         raise FieldError(
@@ -162,19 +163,22 @@ def _same_mathematics(config: NetworkConfig, other: NetworkConfig) -> bool:
     return same and type(config) is type(other)
 
 
-def _check_heads(
-    num_heads: int | None,
+def _heads(
+    given: int | None,
     fixed: int | None,
     arguments: Mapping[str, int],
     embed_dim: int,
     state: Mapping[str, Tensor],
     name: str,
-) -> None:
+) -> int:
+    """Those that the code fixes, the checkpoint tells or the caller gives; they must not contradict each other."""
+    mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
+    told = None if mixing is None or mixing.ndim == 0 else len(mixing)
+    trained = fixed or arguments.get("num_heads", told)
+    num_heads = trained if given is None else given
     if num_heads is None:
         raise FieldError("num_heads", f"{name} does not say how many heads it has; pass num_heads= (--num-heads).")
-    mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
-    trained = fixed or arguments.get("num_heads", num_heads if mixing is None or mixing.ndim == 0 else len(mixing))
-    if trained != num_heads:
+    if trained not in (None, num_heads):
         raise FieldError("num_heads", f"{name} was trained with num_heads={trained}, got num_heads={num_heads}.")
     if num_heads < 1 or embed_dim % num_heads:
         raise FieldError(
@@ -182,6 +186,7 @@ def _check_heads(
             f"{name} has width {embed_dim}, which cannot be divided by num_heads={num_heads}; "
             "give the number of heads it was trained with.",
         )
+    return num_heads
 
 
 def _as_ours(own_name: str, tensor: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ def maxformer_10_512_imagenet() -> Preset:
 
 @preset
 def maxformer_10_768_imagenet() -> Preset:
-    """Max-Former-10-768: 63.99 M parameters counted, T = 4, 82.39 % top-1, 78.6 % at T = 1."""
+    """Max-Former-10-768: 63.99 M parameters, T = 4, 82.39 % top-1, 78.6 % at T = 1."""
     return Preset(_imagenet(768, 4), ROWS["maxformer_10_768_imagenet"])
 
 
@@ -52,7 +52,7 @@ def maxformer_4_384_cifar10() -> Preset:
 
 @preset
 def maxformer_4_384_cifar100() -> Preset:
-    """Max-Former-4-384: T = 4, 82.65 % on CIFAR-100, at its best epoch."""
+    """Max-Former-4-384: 6.60 M parameters counted, T = 4, 82.65 % on CIFAR-100, at its best epoch."""
     return Preset(MaxFormerConfig(num_classes=100), ROWS["maxformer_4_384_cifar100"])
 
 
@@ -82,7 +82,7 @@ def maxformer_2_256_cifar10dvs() -> Preset:
 
 @preset
 def maxformer_2_256_dvs128() -> Preset:
-    """Max-Former-2-256: T = 16, 98.61 % on DVS128 Gesture, at its best epoch."""
+    """Max-Former-2-256: 1.46 M parameters counted, T = 16, 98.61 % on DVS128 Gesture, at its best epoch."""
     return Preset(_events(11), ROWS["maxformer_2_256_dvs128"])
 
 
@@ -120,5 +120,5 @@ def max_resnet_18_cifar10() -> Preset:
 
 @preset
 def max_resnet_18_cifar100() -> Preset:
-    """Max-ResNet-18: T = 4, 83.06 % on CIFAR-100."""
+    """Max-ResNet-18: 12.55 M parameters counted, T = 4, 83.06 % on CIFAR-100."""
     return Preset(MaxResNetConfig(num_classes=100), ROWS["max_resnet_18_cifar100"])

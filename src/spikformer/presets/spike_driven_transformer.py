@@ -23,31 +23,31 @@ def _imagenet(depth: int, embed_dim: int) -> SpikeDrivenConfig:
 
 @preset
 def spike_driven_transformer_8_384_imagenet() -> Preset:
-    """SpikeDrivenTransformer-8-384: 16.82 M parameters counted, T = 4, 72.28 % top-1."""
+    """SpikeDrivenTransformer-8-384: 16.82 M parameters counted, T = 4, 72.28 % top-1, 3.90 mJ."""
     return Preset(_imagenet(8, 384), ROWS["spike_driven_transformer_8_384_imagenet"])
 
 
 @preset
 def spike_driven_transformer_6_512_imagenet() -> Preset:
-    """SpikeDrivenTransformer-6-512: 23.37 M parameters counted, T = 4, 74.11 % top-1."""
+    """SpikeDrivenTransformer-6-512: 23.37 M parameters counted, T = 4, 74.11 % top-1, 3.56 mJ."""
     return Preset(_imagenet(6, 512), ROWS["spike_driven_transformer_6_512_imagenet"])
 
 
 @preset
 def spike_driven_transformer_8_512_imagenet() -> Preset:
-    """SpikeDrivenTransformer-8-512: 29.69 M parameters counted, T = 4, 74.57 % top-1."""
+    """SpikeDrivenTransformer-8-512: 29.69 M parameters counted, T = 4, 74.57 % top-1, 4.50 mJ."""
     return Preset(_imagenet(8, 512), ROWS["spike_driven_transformer_8_512_imagenet"])
 
 
 @preset
 def spike_driven_transformer_10_512_imagenet() -> Preset:
-    """SpikeDrivenTransformer-10-512: 36.01 M parameters counted, T = 4, 74.66 % top-1."""
+    """SpikeDrivenTransformer-10-512: 36.01 M parameters counted, T = 4, 74.66 % top-1, 5.53 mJ."""
     return Preset(_imagenet(10, 512), ROWS["spike_driven_transformer_10_512_imagenet"])
 
 
 @preset
 def spike_driven_transformer_8_768_imagenet() -> Preset:
-    """SpikeDrivenTransformer-8-768: 66.34 M parameters counted, T = 4, 77.07 % top-1."""
+    """SpikeDrivenTransformer-8-768: 66.34 M parameters counted, T = 4, 77.07 % top-1, 6.09 mJ."""
     return Preset(_imagenet(8, 768), ROWS["spike_driven_transformer_8_768_imagenet"])
 
 
@@ -68,7 +68,7 @@ def spike_driven_transformer_2_512_cifar10() -> Preset:
 
 @preset
 def spike_driven_transformer_2_512_cifar100() -> Preset:
-    """SpikeDrivenTransformer-2-512: T = 4, 78.4 % on CIFAR-100."""
+    """SpikeDrivenTransformer-2-512: 10.28 M parameters counted, T = 4, 78.4 % on CIFAR-100."""
     return Preset(SpikeDrivenConfig(num_classes=100), ROWS["spike_driven_transformer_2_512_cifar100"])
 
 

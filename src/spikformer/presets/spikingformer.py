@@ -69,19 +69,19 @@ def spikingformer_4_384_cifar10() -> Preset:
 
 @preset
 def spikingformer_4_256_cifar100() -> Preset:
-    """Spikingformer-4-256: T = 4, 77.43 % on CIFAR-100."""
+    """Spikingformer-4-256: 4.18 M parameters counted, T = 4, 77.43 % on CIFAR-100."""
     return Preset(_cifar(4, 256, 100), ROWS["spikingformer_4_256_cifar100"])
 
 
 @preset
 def spikingformer_2_384_cifar100() -> Preset:
-    """Spikingformer-2-384: T = 4, 78.34 % on CIFAR-100."""
+    """Spikingformer-2-384: 5.80 M parameters counted, T = 4, 78.34 % on CIFAR-100."""
     return Preset(_cifar(2, 384, 100), ROWS["spikingformer_2_384_cifar100"])
 
 
 @preset
 def spikingformer_4_384_cifar100() -> Preset:
-    """Spikingformer-4-384: T = 4, 79.09 % on CIFAR-100, 79.21 % after 400 epochs."""
+    """Spikingformer-4-384: 9.35 M parameters counted, T = 4, 79.09 % on CIFAR-100, 79.21 % after 400 epochs."""
     return Preset(_cifar(4, 384, 100), ROWS["spikingformer_4_384_cifar100"])
 
 
@@ -159,19 +159,19 @@ def cml_spikingformer_4_384_cifar10() -> Preset:
 
 @preset
 def cml_spikingformer_4_256_cifar100() -> Preset:
-    """CML-Spikingformer-4-256: T = 4, 78.19 % on CIFAR-100."""
+    """CML-Spikingformer-4-256: 4.18 M parameters counted, T = 4, 78.19 % on CIFAR-100."""
     return Preset(_cml(spikingformer_4_256_cifar100), ROWS["cml_spikingformer_4_256_cifar100"])
 
 
 @preset
 def cml_spikingformer_2_384_cifar100() -> Preset:
-    """CML-Spikingformer-2-384: T = 4, 78.87 % on CIFAR-100."""
+    """CML-Spikingformer-2-384: 5.80 M parameters counted, T = 4, 78.87 % on CIFAR-100."""
     return Preset(_cml(spikingformer_2_384_cifar100), ROWS["cml_spikingformer_2_384_cifar100"])
 
 
 @preset
 def cml_spikingformer_4_384_cifar100() -> Preset:
-    """CML-Spikingformer-4-384: T = 4, 79.98 % on CIFAR-100, 80.37 % after 400 epochs."""
+    """CML-Spikingformer-4-384: 9.35 M parameters counted, T = 4, 79.98 % on CIFAR-100, 80.37 % after 400 epochs."""
     return Preset(_cml(spikingformer_4_384_cifar100), ROWS["cml_spikingformer_4_384_cifar100"])
 
 

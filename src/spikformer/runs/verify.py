@@ -21,7 +21,6 @@ from spikformer.models import SpikingNetwork
 from spikformer.neurons import IF, LIF, PLIF
 from spikformer.neurons.multistep import describe as describe_backend
 from spikformer.neurons.multistep import native
-from spikformer.paper import NETWORKS
 from spikformer.presets import get_preset, list_models
 from spikformer.runs.checks import (
     Check,
@@ -153,9 +152,8 @@ def _of_section(section: Section, recordings: list[str], folder: Path) -> Iterat
     names = [name for name in list_models() if section.has(name)]
     for name in names:
         preset = get_preset(name)
-        paper = NETWORKS.get(name.removeprefix("cml_"), preset.paper)  # a pool has no parameters
-        if paper and paper.parameters_millions:
-            yield partial(parameters_printed, name, preset.config, paper)
+        if preset.paper and preset.paper.parameters_millions:
+            yield partial(parameters_printed, name, preset.config, preset.paper)
     for name in names:
         if name in COUNTED_PARAMETERS:
             yield partial(parameters_counted, name, get_preset(name).config, COUNTED_PARAMETERS[name])
