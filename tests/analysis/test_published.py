@@ -3,7 +3,7 @@
 import pytest
 from tests.mistakes import field_error
 
-from spikformer.analysis.published import PublishedFigure, energies_alone, energy_at_rate, published_figures
+from spikformer.analysis.published import PublishedFigure, energy_at_rate, implied_mean_rates, published_figures
 from spikformer.analysis.specimens import shrunk
 from spikformer.presets import get_preset, list_models
 from spikformer.successors import ROWS
@@ -164,8 +164,8 @@ def test_an_impossible_rate_raises(rate: float) -> None:
         energy_at_rate(shrunk("spikformer_tiny_digits"), rate)
 
 
-def test_an_energy_without_operations_fits_some_rate() -> None:
-    found = energies_alone()
+def test_an_energy_without_operations_implies_a_rate() -> None:
+    found = implied_mean_rates()
     assert [*found] == list_models("spike_driven_transformer_*_imagenet")
     for name, rates in found.items():
         for rate, first_conv in zip(rates, ("every_step", "once"), strict=True):

@@ -10,7 +10,7 @@ from tests.mistakes import shows
 
 import spikformer as sf
 from spikformer.analysis.energy import Constants, measure_energy
-from spikformer.analysis.published import energies_alone, published_figures
+from spikformer.analysis.published import implied_mean_rates, published_figures
 from spikformer.cli.energy import Options
 from spikformer.data import open_dataset
 from spikformer.runs.measure import batches
@@ -37,7 +37,7 @@ def test_figures_are_those_of_the_api(weights: Path, run_here) -> None:
     assert sorted(path.name for path in weights.parent.iterdir()) == ["best.safetensors"], "nothing is written"
 
 
-def test_what_an_operation_costs_by_default_is_what_the_api_takes() -> None:
+def test_default_costs_are_those_of_the_api() -> None:
     options = {field.name: field.default for field in fields(Options)}
     assert Constants() == Constants(**{field.name: options[field.name] for field in fields(Constants)})
 
@@ -120,7 +120,7 @@ def test_the_papers_figures(run_here) -> None:
     assert text.splitlines()[-1].startswith(f"{agreeing} of {len(figures)} ")
     (line,) = [line for line in text.splitlines() if "Spikformer-8-768" in line and "96 channels" in line]
     assert "21.477  22.274  ≠" in line
-    assert all(f"{row.energy_mj:.2f} mJ (" in text for name, row in ROWS.items() if name in energies_alone())
+    assert all(f"{row.energy_mj:.2f} mJ (" in text for name, row in ROWS.items() if name in implied_mean_rates())
 
 
 @pytest.mark.slow

@@ -223,10 +223,10 @@ def _successor_rows() -> list[PublishedFigure]:
     return rows
 
 
-def energies_alone() -> dict[str, tuple[float, float]]:
-    """Networks of which an energy is printed and no operations: the mean rates that give it.
+def implied_mean_rates() -> dict[str, tuple[float, float]]:
+    """The mean firing rates that energies printed without operations imply, by network.
 
-    Of the first convolution at every step, and once. Any network has such a rate, so these figures check nothing.
+    With the first convolution counted at every step, and once. Some rate gives any energy, so that these check nothing.
     """
     rates = {}
     for name, row in ROWS.items():

@@ -158,7 +158,7 @@ def _memory(report: EnergyReport) -> dict[str, Any]:
 
 
 def _show_published(options: Options) -> int:
-    from spikformer.analysis.published import energies_alone, published_figures
+    from spikformer.analysis.published import implied_mean_rates, published_figures
     from spikformer.presets import get_preset
     from spikformer.successors import ROWS
 
@@ -175,13 +175,13 @@ def _show_published(options: Options) -> int:
         what, mark = f"{figure.what} ({figure.unit})", "=" if figure.agrees else "≠"
         table.add_row(figure.where, what, figure.printed, figure.shown, mark, figure.counted)
     print_table(table)
-    alone = (
+    unchecked = (
         f"{get_preset(name).config.title} {ROWS[name].energy_mj:.2f} mJ ({every_step:.1%}, {once:.1%})"
-        for name, (every_step, once) in energies_alone().items()
+        for name, (every_step, once) in implied_mean_rates().items()
     )
     say(
-        "Not counted again, because they are printed without operations (in brackets the mean rate that gives each, "
-        f"with the first convolution at every step, and once): {', '.join(alone)}."
+        "Not checked, because they are printed without operations (in brackets, the mean firing rate that each implies "
+        f"with the first convolution at every step, and once): {', '.join(unchecked)}."
     )
     agreeing = sum(figure.agrees for figure in figures)
     say(f"{agreeing} of {len(figures)} agree to the last printed digit.")
