@@ -1,12 +1,12 @@
 """What each trick is worth on CIFAR-10 at equal CPU time: the table behind `cml_spikingformer_small_cifar10`.
 
-    python benchmarks/ablate_small.py --data DIR --seeds 0 1                  T = 1, ten minutes on one core a run
+    python benchmarks/ablate_small.py --data DIR --seeds 0 1                  T = 1, ten minutes a run on one core
     python benchmarks/ablate_small.py --data DIR --seeds 0 1 --grid steps     T = 4, twenty
     python benchmarks/ablate_small.py --data DIR --seeds 0 1 --grid attention
 
-Every row is the plain recipe with one change. A few timed iterations decide how many passes over 12,000 images fit into
-the budget, so that a cheap trick gets more of them. Two runs at a time, with one thread each; the same command again
-continues, and keeps what has ended. Accuracies are of 2,000 held-out training images: the test split is not read.
+Every row is the plain recipe with one change. A few timed iterations decide how many epochs of 12,000 images fit into
+the budget, so that a cheap trick gets more of them. Two runs at a time, with one thread each; the same command resumes
+and skips finished runs. Accuracies are of 2,000 held-out training images: the test split is not read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Row = tuple[NetworkConfig, dict[str, Any]]
 
 
 def rows(grid: str, teacher: Path | None) -> dict[str, Row]:
-    """Network and settings by the name of the trick."""
+    """The network and the recipe settings of every row of a grid."""
     if grid == "attention":
         variants = {
             word: PAPER.override(attention=word, pool_after="norm") for word in ("ssa", "softmax", "none", "random")
@@ -65,8 +65,8 @@ def rows(grid: str, teacher: Path | None) -> dict[str, Row]:
             "step schedule": (four, schedule),
             "step schedule, TET": (four, {"loss": "tet"} | schedule),
         }
-    turned = replace(PLAIN.augmentation, flip=0.0, alternate_flip=True)
-    found: dict[str, Row] = {
+    alternating = replace(PLAIN.augmentation, flip=0.0, alternate_flip=True)
+    tricks: dict[str, Row] = {
         "paper's residual": (PAPER, {}),
         "pool before neuron": (PAPER.override(pool_after="norm"), {}),
         "membrane residual": (MEMBRANE, {}),
@@ -74,25 +74,25 @@ def rows(grid: str, teacher: Path | None) -> dict[str, Row]:
         "PLIF": (PAPER.override(neuron="plif"), {}),
         "Muon": (PAPER, {"optimiser": "muon", "learning_rate": 1e-2}),
         "whitened first layer": (PAPER, {"whiten": True}),
-        "alternating flip": (PAPER, {"augmentation": turned}),
+        "alternating flip": (PAPER, {"augmentation": alternating}),
         "growing images": (PAPER, {"image_schedule": (24, 28, 32)}),
         "EMA": (PAPER, {"ema_decay": 0.99}),
         "ANN twin": (PAPER.override(neuron="relu"), {}),
     }
     if teacher is not None:
-        found["distillation"] = (PAPER, {"distillation": 0.5})
-    return found
+        tricks["distillation"] = (PAPER, {"distillation": 0.5})
+    return tricks
 
 
 def run_one(name: str, row: Row, seed: int, data: Path, output: Path, minutes: float, teacher: Path | None) -> None:
-    """Train a row for the budget, unless it has been."""
+    """Train a row for the budget, unless that is done."""
     import torch
 
     from spikformer.runs.folder import Run
     from spikformer.runs.train import train
 
     torch.set_num_threads(1)
-    folder = output / name.replace(" ", "_").replace(",", "") / f"seed_{seed}"
+    folder = folder_of(output, name, seed)
     if Run(folder).results_file.exists():
         return
     model, settings = row
@@ -105,8 +105,12 @@ def run_one(name: str, row: Row, seed: int, data: Path, output: Path, minutes: f
     train(recipe.override(epochs=epochs), data=data, output=folder, teacher=taught, threads=1)
 
 
+def folder_of(output: Path, name: str, seed: int) -> Path:
+    return output / name.replace(" ", "_").replace(",", "") / f"seed_{seed}"
+
+
 def seconds_of_epoch(recipe: Recipe, data: Path, teacher: Path | None) -> float:
-    """By a few iterations at every stage of its schedules."""
+    """The mean, estimated by a few iterations at every stage of its schedules."""
     from spikformer.data import open_for_model
     from spikformer.models import load
     from spikformer.training import Trainer, build_fabric
@@ -135,10 +139,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with CIFAR-10's files")
     parser.add_argument("--grid", choices=("tricks", "steps", "attention"), default="tricks")
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1))
-    parser.add_argument("--minutes", type=float, help="a run on one core; 10, or 20 with four time steps")
-    parser.add_argument("--teacher", type=Path, help="weights to learn from, for a row of their own")
+    parser.add_argument("--minutes", type=float, help="of a run on one core; by default 10, or 20 with T = 4")
+    parser.add_argument("--teacher", type=Path, help="weights to distil from, which adds a row")
     parser.add_argument("--output", type=Path, default=Path("runs/ablate_small"))
-    parser.add_argument("--only", nargs="+", help="rows, by their names")
+    parser.add_argument("--only", nargs="+", help="names of rows")
     given = parser.parse_args()
     minutes = given.minutes or (20.0 if given.grid == "steps" else 10.0)
     chosen = {
@@ -162,18 +166,18 @@ def report(folder: Path, chosen: dict[str, Row], seeds: list[int]) -> None:
     """The table, then one line of JSON."""
     from spikformer.runs.folder import Run
 
-    lines = []
+    records = []
     print(f"{'trick':24s}{'validation':>18s}{'minutes':>9s}{'passes':>8s}")
     for name in chosen:
-        runs = [Run(folder / name.replace(" ", "_").replace(",", "") / f"seed_{seed}") for seed in seeds]
-        ended = [(run.results, run.recipe) for run in runs if run.results is not None]
-        shares = [results.last.validation_accuracy or 0.0 for results, _ in ended]
-        spent = fmean(results.seconds for results, _ in ended) / 60
-        passes = fmean(recipe.epochs for _, recipe in ended)
+        runs = [Run(folder_of(folder, name, seed)) for seed in seeds]
+        finished = [(run.results, run.recipe) for run in runs if run.results is not None]
+        shares = [results.last.validation_accuracy or 0.0 for results, _ in finished]
+        spent = fmean(results.seconds for results, _ in finished) / 60
+        passes = fmean(recipe.epochs for _, recipe in finished)
         spread = stdev(shares) if len(shares) > 1 else 0.0
         print(f"{name:24s}{fmean(shares):10.2%} ± {spread:5.2%}{spent:9.1f}{passes:8.1f}")
-        lines.append({"trick": name, "validation": shares, "minutes": spent, "passes": passes})
-    print(json.dumps(lines))
+        records.append({"trick": name, "validation": shares, "minutes": spent, "passes": passes})
+    print(json.dumps(records))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--licence", required=True)
     parser.add_argument("--limits", required=True, help="what the network is not for")
     parser.add_argument("--confidence", type=float, help="that `spikformer anytime` chose")
-    parser.add_argument("--half", action="store_true", help="write float16, and measure that")
+    parser.add_argument("--half", action="store_true", help="store float16, and measure the rounded weights")
     given = parser.parse_args()
     card = ship(
         given.weights,
