@@ -50,12 +50,12 @@ def test_docstrings_tell_the_time_steps(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*ROWS, *list_models("ms_qkformer_*")])
-def test_docstrings_tell_the_parameters(name: str) -> None:
-    """As printed, else counted, those never used included."""
-    told = re.search(r": ([\d.]+) M parameters( counted)?", PRESETS[name].__doc__ or "")
-    assert told
-    if told[2]:
+def test_docstrings_state_the_parameters(name: str) -> None:
+    """As printed, otherwise as counted, including those that are never used."""
+    stated = re.search(r": ([\d.]+) M parameters( counted)?", PRESETS[name].__doc__ or "")
+    assert stated
+    if stated[2]:
         counted = COUNTED_PARAMETERS.get(name, CountedParameters(get_preset(name).config.num_parameters))
-        assert float(told[1]) == round(counted.total / 1e6, 2)
+        assert float(stated[1]) == round(counted.total / 1e6, 2)
     else:
-        assert float(told[1]) == ROWS[name].parameters_millions
+        assert float(stated[1]) == ROWS[name].parameters_millions

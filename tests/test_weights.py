@@ -79,7 +79,7 @@ def test_the_accuracy_is_that_of_the_card(name: str) -> None:
 
 
 def logits_of_a_pattern(name: str) -> list[float]:
-    """Of an input that integers make, in float64: the same on every machine, unless weights or arithmetic change."""
+    """Logits in float64 of an input made of integers: they change only with the weights or the arithmetic."""
     model = sf.load(name, dtype=torch.float64)
     height, width = model.config.image_size
     frames = (model.config.time_steps,) if model.card.preprocessing.events else ()
@@ -91,7 +91,7 @@ def logits_of_a_pattern(name: str) -> list[float]:
 
 @pytest.mark.parametrize("name", sf.list_weights())
 def test_the_logits_are_those_that_were_recorded(name: str) -> None:
-    """Those of a network that is trained anew: `python -m tests.test_weights > tests/weights_logits.json`."""
+    """After retraining a network: `python -m tests.test_weights > tests/weights_logits.json`."""
     assert logits_of_a_pattern(name) == pytest.approx(json.loads(LOGITS.read_text())[name], abs=1e-9)
 
 

@@ -54,7 +54,7 @@ def test_what_is_saved_comes_back_to_the_bit(name: str, dtype, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_for_the_disk(dtype: torch.dtype, tmp_path: Path) -> None:
+def test_half_precision_is_loaded_as_float32(dtype: torch.dtype, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     model = specimen(shrunk("spikformer_tiny_digits")).to(dtype)
     sf.save(model, path)

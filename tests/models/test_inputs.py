@@ -44,7 +44,7 @@ def test_an_open_size_must_still_be_divisible() -> None:
 
 
 @pytest.mark.parametrize("name", distinct_models())
-def test_no_size_is_suggested_that_no_model_has(name: str) -> None:
+def test_only_possible_sizes_are_suggested(name: str) -> None:
     config = shrunk(name)
     (height, width), patch = config.image_size, config.patch_size
     for size in ((height + 1, width), (height + patch, width)):

@@ -146,7 +146,7 @@ def make(target: str) -> Path:
     (REPOSITORY / "build").mkdir(exist_ok=True)
     with (REPOSITORY / "build/make.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = ["make", "-s", "-j2", "-o", ".venv/installed", target]
+        command = ["make", "-s", "-j2", "-o", ".venv/installed", target]  # -o: reinstalls nothing under other workers
         run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     return REPOSITORY / target

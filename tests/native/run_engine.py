@@ -1,6 +1,8 @@
-"""As run_engine.c and probe_engine.c: run_engine.py ENGINE INPUT OUTPUT MODE BATCH STEPS HEIGHT WIDTH INSTRUCTIONS.
+"""What run_engine.c and probe_engine.c do, in Python, with NumPy and without torch.
 
-OUTPUT gets `answers`, then `probed`. For a machine that has spikformer and NumPy alone, and no torch.
+    run_engine.py ENGINE INPUT OUTPUT MODE BATCH STEPS HEIGHT WIDTH INSTRUCTIONS
+
+Writes `answers`, then `probed`, to OUTPUT.
 """
 
 import sys

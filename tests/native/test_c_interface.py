@@ -182,7 +182,7 @@ def test_an_installed_library_with_its_examples(is_shared: bool, tmp_path: Path)
 
 
 def test_both_examples_under_sanitizers(tmp_path: Path) -> None:
-    """Python is not built with them: what they need is loaded first, and leaks of the interpreter are its own."""
+    """Python is built without them, so their runtime is preloaded, and the interpreter's own leaks are ignored."""
     _assert_named([[make("build/run/sanitized/example")]], tmp_path)
     library = make("build/run/sanitized/libspikformer.so")
     loaded = [

@@ -30,8 +30,8 @@ def test_a_module_remembers_nothing() -> None:
 
 
 @pytest.mark.parametrize("made", [Dynamics, lif_step, if_step, spike, IF, LIF, PLIF])
-def test_a_neuron_by_itself_has_the_constants_of_a_network(made) -> None:
-    """A default is typed at each signature; all say what a config says."""
+def test_default_constants_are_those_of_the_config(made) -> None:
+    """Each signature repeats them."""
     config = ModelConfig()
     ours = vars(config) | {"alpha": config.surrogate_alpha, "leaky": True}
     defaults = {

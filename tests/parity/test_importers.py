@@ -94,7 +94,7 @@ def test_a_preset_of_another_family_is_named() -> None:
         sf.from_official(state, num_heads=8, preset="cml_spikformer_4_384_cifar")
 
 
-def test_training_arguments_tell_the_number_of_heads() -> None:
+def test_training_arguments_give_the_number_of_heads() -> None:
     state = official(TITLES["Spikingformer, CIFAR"], specimen(shrunk("spikingformer_4_384_cifar10", num_heads=4)))
     with field_error("num_heads", "--num-heads"):
         sf.from_official(state)

@@ -1,4 +1,4 @@
-"""Answers to many files: folders opened, progress file by file, and an unreadable one that ends nothing."""
+"""Predictions for many files: folders are expanded, progress is reported, and an unreadable file does not stop it."""
 
 from pathlib import Path
 

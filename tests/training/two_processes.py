@@ -33,7 +33,7 @@ def make_trainer(recipe: Recipe, saved: SavedState | None = None) -> Trainer:
 
 
 def gradients_of(trainer: Trainer) -> dict[str, torch.Tensor]:
-    """Filled by the first step."""
+    """Filled before the optimiser's first step."""
     gradients: dict[str, torch.Tensor] = {}
 
     def keep(*_: object) -> None:
@@ -45,7 +45,7 @@ def gradients_of(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 
 def train_every_architecture() -> None:
-    """One after the other, in one start of the processes: the gradients of each first step, and what each answers."""
+    """In one launch: the gradients of each network's first step, and its metrics."""
     networks = sized_like(recipe.model.override(embed_dim=32, num_heads=2))
     networks["sew_event_net"] = SEWEventConfig(image_size=8, in_channels=1, num_classes=10, time_steps=4, widths=(8, 8))
     gradients, figures = {}, {}
@@ -89,5 +89,8 @@ def train_one() -> None:
     )
 
 
-train_every_architecture() if "architectures" in sys.argv else train_one()
+if "architectures" in sys.argv:
+    train_every_architecture()
+else:
+    train_one()
 shut_down()
