@@ -92,5 +92,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, without those that this file needs to make them."""
+    """The public names, without this module's own imports."""
     return sorted({name for name in globals() if name.startswith("__")} | set(__all__))

@@ -153,7 +153,7 @@ def cache_folder() -> Path:
         return Path(named).expanduser()
     try:
         import pooch
-    except ImportError:  # as where an engine runs with NumPy alone
+    except ImportError:  # the minimal install, which runs engines
         return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spikformer"
     return Path(pooch.os_cache("spikformer"))
 

@@ -3,11 +3,11 @@
     ROWS["spikingformer_8_512_imagenet"].accuracy_percent
 
 Spikingformer and CML from the READMEs of zhouchenlin2096/Spikingformer and Spikingformer-CML, whose numbers of
-parameters leave out layer norms that are never used, and are one for both CIFAR sets, which is CIFAR-10's; the
+parameters leave out layer norms that are never used, and are CIFAR-10's for both CIFAR sets; the
 Spike-driven Transformer from the README of BICLab/Spike-Driven-Transformer (ImageNet), Fancyssc/STEP, which quotes it
 (CIFAR and CIFAR10-DVS), and its paper (DVS128 Gesture). QKFormer from the README of zhouchenlin2096/QKFormer
 (ImageNet), STEP (CIFAR and CIFAR10-DVS) and its paper (DVS128 Gesture); Max-Former from the training logs in
-bic-L/MaxFormer, at the best epoch, Max-ResNet, and parameters of the largest Max-Former, from its README. SEW-ResNet
+bic-L/MaxFormer, at the best epoch, Max-ResNet and the parameters of the largest Max-Former from its README. SEW-ResNet
 from its paper; what it computes and spends on ImageNet is Spikformer's Tab. 2. Of the successors, Spikingformer alone
 is listed with both operations and energy; an energy alone fits any network at some firing rate.
 """

@@ -6,8 +6,8 @@
  *     spikformer_run(engine, x, 1, 0, h, w, logits, NULL);
  *     spikformer_free(engine);
  *
- * `spikformer compile` writes engine files; docs/embedding.md has whole programs. spikformer_probes.h looks into networks:
- * taps, interventions and times.
+ * `spikformer compile` writes engine files; docs/embedding.md has whole programs. spikformer_probes.h has taps,
+ * interventions and timings.
  *
  * Errors. Every function that can fail returns a status, and leaves its outputs alone if that is not SPIKFORMER_OK
  * (logits excepted). spikformer_last_error() says in words what was wrong. Null pointers are errors, unless said

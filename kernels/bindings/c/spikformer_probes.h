@@ -1,4 +1,4 @@
-/* Looking into an engine of spikformer.h: its ops, taps on their neurons, interventions, and where the time goes.
+/* Inspecting an engine of spikformer.h: its ops, taps on their neurons, interventions, and where the time goes.
  *
  *     spikformer_tap(engine, "stem.0", 1);                            before a run or a step
  *     spikformer_run(engine, x, 1, 0, h, w, logits, NULL);

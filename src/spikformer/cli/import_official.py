@@ -24,9 +24,9 @@ class Options:
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A .pth, .pth.tar or .safetensors file."""
     num_heads: int | None = None
-    """Heads of attention, where neither code nor checkpoint tells them: 12 for CIFAR at width 384 (Spikingformer on
-    CIFAR-100: 8), 8 for ImageNet (Spikformer at 768: 12; networks in stages: width / 64), 16 for DVS. Residual networks
-    have none."""
+    """Attention heads, where neither the authors' code nor the checkpoint determines them: 12 for CIFAR at width 384
+    (Spikingformer on CIFAR-100: 8), 8 for ImageNet (Spikformer at 768: 12; networks in stages: width / 64), 16 for DVS.
+    Residual networks have none."""
     preset: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     """The published network whose mathematics the weights have, of any size; needed where they fit several."""
     join: Join | None = None

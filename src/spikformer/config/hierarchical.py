@@ -127,12 +127,12 @@ class HierarchicalConfig(AttentionConfig):
 
     @property
     def num_neuron_layers(self) -> int:
-        """With spikes in Q, K and V: of membranes, where the head has one instead of the first convolution."""
+        """Layers of spiking neurons; with membrane shortcuts, the head has one and the first convolution none."""
         convolutions = sum(len(sizes.stages) + len(sizes.branch) for sizes in self.embeddings)
         return convolutions + sum(depth * (self.mixer_neurons(stage) + 2) for stage, depth in enumerate(self.depths))
 
     def mixer_neurons(self, stage: int) -> int:
-        """Layers of neurons in what mixes tokens in one block of a stage."""
+        """Layers of neurons that mix tokens in a block of a stage: Q, K, V, their product, and projection or input."""
         return 5
 
     @property

@@ -58,7 +58,7 @@ class QKFormerConfig(TokenAttentionConfig):
 
     @property
     def num_neuron_layers(self) -> int:
-        return super().num_neuron_layers + len(self.embeddings)  # shortcuts spike, too
+        return super().num_neuron_layers + len(self.embeddings)  # one for each shortcut
 
     @property
     def mixes_samples(self) -> bool:

@@ -79,7 +79,7 @@ class Program:
         self.check_sample(self.image_size or (self.patch_size, self.patch_size), self.time_steps)
 
     def __repr__(self) -> str:
-        """A line for each op: the buffer it writes, those it reads, and what that buffer holds."""
+        """A line for each op: the buffer it writes, its kind and name, the buffers it reads, and what it writes."""
         height, width = self.image_size or (self.patch_size, self.patch_size)
         longest = max(len(op.name) for op in self.ops)
         lines = [f"Program of {self.in_channels}×{height}×{width}, T = {self.time_steps}"]

@@ -37,7 +37,7 @@ def key_value_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def takes_keys_first(num_tokens: int, head_dim: int) -> bool:
-    """Whether Kᵀ V first is the cheaper order: with more tokens N than features d in a head."""
+    """Whether Kᵀ V first is cheaper: N d² products instead of N² d, for N tokens and d features in a head."""
     return num_tokens > head_dim
 
 

@@ -80,9 +80,9 @@ def load(
 ) -> SpikingNetwork:
     """The model in a file written by `save`, in eval mode; its dtype and time steps are the file's unless given.
 
-    Half precision on disk only saves space: without a `dtype`, it becomes float32, which takes images as they come.
-    A name without separator or suffix is a network that comes with the package, see `sf.list_weights`. A file of an
-    architecture from outside the package loads after its `register_architecture`.
+    A file in half precision is loaded as float32, the dtype of images, unless `dtype` says otherwise. A name without
+    separator or suffix is a network that comes with the package, see `sf.list_weights`. A file of an architecture from
+    outside the package loads after its `register_architecture`.
     """
     path = find_weights(name_or_path)
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):

@@ -57,9 +57,9 @@ def from_official(
 ) -> SpikingNetwork:
     """A model in eval mode from a file (.pth, .pth.tar, .safetensors) or a state dict, in the dtype it has there.
 
-    `num_heads` is needed for transformers, unless their code fixes it or the checkpoint tells it, by its training
-    arguments or a tensor. `extra_fields` are fields of the config that weights do not determine and in
-    which the trained network differed from its preset, such as `join="iand"` of a SEW-ResNet.
+    `num_heads` is needed for transformers, unless the authors' code fixes it or the checkpoint determines it, by its
+    training arguments or the shape of a tensor. `extra_fields` are fields of the config that weights do not determine
+    and in which the trained network differed from its preset, such as `join="iand"` of a SEW-ResNet.
 
     `preset` names the published network whose mathematics the weights have, of any size; it is needed where they fit
     several. The image size is taken from the training arguments or the position embedding where the checkpoint has
@@ -171,10 +171,10 @@ def _heads(
     state: Mapping[str, Tensor],
     name: str,
 ) -> int:
-    """Those that the code fixes, the checkpoint tells or the caller gives; they must not contradict each other."""
+    """The number of heads that the authors' code fixes, the checkpoint has or the caller gives; all must agree."""
     mixing = state.get("block.0.attn.talking_heads.weight")  # never used, and as wide as there are heads
-    told = None if mixing is None or mixing.ndim == 0 else len(mixing)
-    trained = fixed or arguments.get("num_heads", told)
+    mixed = None if mixing is None or mixing.ndim == 0 else len(mixing)
+    trained = fixed or arguments.get("num_heads", mixed)
     num_heads = trained if given is None else given
     if num_heads is None:
         raise FieldError("num_heads", f"{name} does not say how many heads it has; pass num_heads= (--num-heads).")

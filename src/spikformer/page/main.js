@@ -40,8 +40,9 @@ function introduce(about) {
   byId("title", HTMLElement).textContent = about.name.slice(0, 100);
   byId("lead", HTMLElement).textContent = facts.join(" · ");
   document.title = `${about.name.slice(0, 100)}: a spiking network, live`;
-  const said = [card.limits, card.licence && `Licence: ${card.licence}`].filter(Boolean);
-  const sentences = [...said, "Everything runs in this page; nothing is sent anywhere", `Written by spikformer ${about.version}`];
+  const notes = [card.limits, card.licence && `Licence: ${card.licence}`].filter(Boolean);
+  const privacy = "Everything runs in this page; nothing is sent anywhere";
+  const sentences = [...notes, privacy, `Written by spikformer ${about.version}`];
   byId("foot", HTMLElement).textContent = sentences.map((each) => `${each}`.replace(/\.?$/, ".")).join(" ");
 }
 

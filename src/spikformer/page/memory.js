@@ -2,8 +2,7 @@
 
 /**
  * @typedef {{memory: WebAssembly.Memory, _initialize: () => void} & Record<string, (...values: any[]) => number>}
- *   Exports  What engine.wasm offers: the functions of spikformer.h and spikformer_probes.h, malloc and free. Pointers are
- *   numbers.
+ *   Exports  The functions of spikformer.h and spikformer_probes.h, malloc and free. Pointers are numbers.
  */
 
 /** Codes of spikformer_status. */

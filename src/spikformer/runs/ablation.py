@@ -138,7 +138,7 @@ def _folder(
         raise FieldError("seed", f"seed is for a single run; give all seeds, as in --seeds {settings.seed} …")
     events = "time_steps" in options_of(settings.data_set)
     for name in varied_fields(grid, events=events):
-        if getattr(settings.model, name, None) != getattr(published.model, name, None):  # of another architecture: None
+        if getattr(settings.model, name, None) != getattr(published.model, name, None):  # None: it has no such field
             raise FieldError(name, f"model.{name} is what this ablation varies; leave it out.")
     if "validation_share" in overrides and "validation_share" not in options_of(settings.data_set):
         message = f"{settings.data_set} has a validation split of its own; leave validation_share out."

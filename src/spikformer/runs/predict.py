@@ -89,9 +89,9 @@ def answer_files(
     confidence: float | None = None,
     on_file: Callable[[int], None] | None = None,
 ) -> list[FileAnswer]:
-    """The `top` likeliest classes of every file; one that cannot be read ends nothing.
+    """The `top` likeliest classes of every file, or why it could not be read.
 
-    `on_file` is called with 1 after each.
+    `on_file` is called with 1 after each file, as a progress bar advances.
     """
     check_at_least("top", top, 1)
     answers = []
@@ -115,7 +115,7 @@ def _answer(model: SpikingNetwork | Engine, file: Path, top: int, confidence: fl
 def write_csv(answers: Sequence[FileAnswer], path: Path, top: int) -> None:
     """A row for each file: its classes and their probabilities, the likeliest first, and its error.
 
-    Where a confidence was given, also the time steps that the answer took.
+    With a confidence, also the number of time steps that the answer took.
     """
     columns = [name for number in range(1, top + 1) for name in (f"class_{number}", f"probability_{number}")]
     columns += ["steps"] if any(answer.num_steps is not None for answer in answers) else []
@@ -134,7 +134,7 @@ def write_csv(answers: Sequence[FileAnswer], path: Path, top: int) -> None:
 
 
 def expand_folders(paths: Iterable[Path]) -> list[Path]:
-    """Files as they are, and every file of a folder."""
+    """The paths, with every folder replaced by its files."""
     return [file for path in paths for file in (list_files(path) if path.is_dir() else [path])]
 
 

@@ -58,7 +58,7 @@ def ship(
 
     Accuracy after every time step, energy by each convention and the engine's time of one sample, each with the command
     that measures it again. `confidence` is what `spikformer anytime` chose on validation; by default the card's own.
-    `half` writes float16, half the bytes: what is measured are the rounded weights.
+    `half` stores float16, at half the size; the rounded weights are what is measured.
     """
     from spikformer.models import load, save
     from spikformer.runs.trained import data_path, weights_path
@@ -106,7 +106,7 @@ def _flag(setting: str, value: Any) -> str:
 
 
 def _measured(path: Path, where: Path | None) -> list[Result]:
-    """What weights score and cost on data there, or on the embedded set."""
+    """What weights score and cost on the data in a folder, or on an embedded set."""
     from spikformer.runs.bench import engine_latency_ms
     from spikformer.runs.evaluate import evaluate
     from spikformer.runs.measure import COST_SAMPLES, measure_cost

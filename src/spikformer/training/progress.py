@@ -41,7 +41,7 @@ class Progress:
         self.num_samples, self.unreadable = int(num_samples), int(unreadable)
 
     def finish_epoch(self, metrics: dict[str, float]) -> bool:
-        """Whether it is the best one so far."""
+        """Record an epoch and reset its sums; whether it is the best so far."""
         self.history.append(metrics)
         self.epoch, self.batch = self.epoch + 1, 0
         self.loss_sum, self.num_correct, self.num_samples, self.epoch_seconds = 0.0, 0, 0, 0.0
@@ -52,7 +52,7 @@ class Progress:
 
 
 def best_epoch(history: Sequence[Mapping[str, float]]) -> int | None:
-    """The epoch with the best accuracy on validation, the first of several; None where nothing was validated."""
+    """The epoch with the best validation accuracy, the first of equals; None without validation."""
     shares = [row.get("validation_accuracy", -1.0) for row in history]
     best = max(shares, default=-1.0)
     return shares.index(best) + 1 if best >= 0 else None

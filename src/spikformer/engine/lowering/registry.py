@@ -92,7 +92,7 @@ def from_model(model: SpikingNetwork) -> Compiled:
 
 def _as_array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().cpu()
-    return (tensor.float() if "float16" in str(tensor.dtype) else tensor).numpy()  # bfloat16, too, which NumPy lacks
+    return (tensor.float() if "float16" in str(tensor.dtype) else tensor).numpy()  # or bfloat16, which NumPy lacks
 
 
 def from_weights(name_or_path: str | os.PathLike[str]) -> Compiled:
