@@ -148,14 +148,10 @@ def umask() -> int:
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for this project; SPIKFORMER_CACHE names another."""
+    """The cache folder of this project, by the same rule on every system; SPIKFORMER_CACHE names another."""
     if named := os.environ.get("SPIKFORMER_CACHE"):
         return Path(named).expanduser()
-    try:
-        import pooch
-    except ImportError:  # the minimal install, which runs engines
-        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spikformer"
-    return Path(pooch.os_cache("spikformer"))
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "spikformer"
 
 
 def _target_of(path: Path) -> Path:
