@@ -1,4 +1,4 @@
-"""What each trick is worth on CIFAR-10 at equal CPU time: the table behind `cml_spikingformer_small_cifar10`.
+"""What each trick of `cml_spikingformer_small_cifar10` is worth on CIFAR-10 at equal CPU time.
 
     python benchmarks/ablate_small.py --data DIR --seeds 0 1                  T = 1, ten minutes a run on one core
     python benchmarks/ablate_small.py --data DIR --seeds 0 1 --grid steps     T = 4, twenty
